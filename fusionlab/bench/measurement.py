@@ -11,7 +11,6 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -19,14 +18,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from fusionlab.bench.prepared import Preparation, widened
+from fusionlab.bench.prepared import TRUTH, Preparation
 from fusionlab.bench.variants import Failure, Variant, attempt
-from fusionlab.codegen.compile import Compiled, compile_program
+from fusionlab.codegen.compile import NO_AUTOTUNING, Compiled, compile_program
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.executable import Executable
 from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.check import compare
-from fusionlab.equivalence.oracle import Options, Runner, remembered
+from fusionlab.equivalence.oracle import Options, Runner, converted, remembered
 from fusionlab.equivalence.samples import Sample
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program
@@ -39,14 +38,10 @@ from fusionlab.measure.nvml import DeviceState, Nvml
 from fusionlab.measure.profiler import trace_runs
 from fusionlab.study import Progress
 
-TRUTH = "truth in float64"
+_ALONE = "compile without CUDA graphs"
 LEFT_OUT = "left out: the time limit was reached"
 _ENERGY_S = 2.0
 _MOST_ENERGY_RUNS = 20_000
-_COMPILES = 4
-"""Compiles at a time: XLA compiles the kernels of each in parallel."""
-NO_AUTOTUNING: Options = {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False}
-"""Compile options under which no kernel is chosen by its clock: products are those of cuBLAS, by its own heuristics."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +71,6 @@ class Measured:
     variant: Variant
     compiled: Compiled
     placed: Sequence[Any]
-    without_graphs: Compiled | None = None
     device_check: Verdict | None = None
     allocator_peak_bytes: int | None = None
     wall_us: Sequence[float] = ()
@@ -114,43 +108,42 @@ def _ran(one: Measured) -> bool:
 def compiled(
     found: Preparation, target: Target, plan: MeasurementPlan, until: float, failures: list[Failure], progress: Progress
 ) -> Ready:
-    """Compile for the attached ``target``, a few at a time, and place the arguments there, once for all.
+    """Compile for the attached ``target``, one after another, and place the arguments there, once for all.
 
-    For a GPU the same programs are compiled without CUDA graphs too: every kernel is launched by itself. XLA's
-    autotuner has the GPU for itself whichever thread compiles. What has not begun at ``until`` is left out.
-    """
-
-    def compiled_as(step: str, name: str, program: Program, options: Options) -> Compiled | None:
-        if time.monotonic() > until:
-            failures.append(Failure(name, step, LEFT_OUT))
-            return None
-        progress(f"{step}: {name} ({program.ops:,} ops) for {target.name}")
-        made = attempt(name, step, partial(compile_program, program, target, options=options), failures)
-        progress(f"{step}: {name}: {'failed' if made is None else f'{made.compile_s:.1f} s'}")
-        return made
-
-    own = plan.options(target)
-    exactly = CPU_OPTIONS if target.kind == "cpu" else NO_AUTOTUNING
-    singly = {**own, **WITHOUT_GRAPHS} if target.kind == "cuda" else None
-    with ThreadPoolExecutor(max_workers=_COMPILES) as pool:
-        first = [pool.submit(compiled_as, "compile", one.name, one.program, own) for one in found.variants]
-        wide = found.truth and pool.submit(compiled_as, TRUTH, found.variants[0].name, found.truth, exactly)
-        again = [None if singly is None else pool.submit(
-            compiled_as, "compile without CUDA graphs", one.name, one.program, singly
-        ) for one in found.variants]  # fmt: skip
+    What has not begun at ``until`` is left out, but for the reference."""
     ready: list[Measured] = []
-    for variant, graphs, alone in zip(found.variants, first, again, strict=True):
-        if (made := graphs.result()) is None:
+    for at, variant in enumerate(found.variants):
+        if at and time.monotonic() > until:
+            failures.append(Failure(variant.name, "compile", LEFT_OUT))
+            continue
+        made = _compiled(variant.name, "compile", variant.program, target, plan.options(target), failures, progress)
+        if made is None:
             continue
         assert made.executable is not None
         arrays = ready[0].placed if ready else found.sample.arrays
-        ready.append(Measured(variant, made, made.executable.place(arrays), alone.result() if alone else None))
-    truth = wide and wide.result()
+        ready.append(Measured(variant, made, made.executable.place(arrays)))
+    name, truth = found.variants[0].name, None
+    if found.truth is not None and time.monotonic() > until:
+        failures.append(Failure(name, TRUTH, LEFT_OUT))
+    elif found.truth is not None:
+        exactly = CPU_OPTIONS if target.kind == "cpu" else NO_AUTOTUNING
+        truth = _compiled(name, TRUTH, found.truth, target, exactly, failures, progress)
     return Ready(ready, remembered(_in_float64(truth)) if truth else None)
 
 
+def _compiled(
+    name: str, step: str, program: Program, target: Target, options: Options, failures: list[Failure],
+    progress: Progress,
+) -> Compiled | None:  # fmt: skip
+    progress(f"{step}: {name} ({program.ops:,} ops) for {target.name}")
+    made = attempt(name, step, partial(compile_program, program, target, options=options), failures)
+    if made is not None:
+        progress(f"{step}: {name} took {made.compile_s:.1f} s")
+    return made
+
+
 def _in_float64(truth: Compiled) -> Runner:
-    return lambda arrays: truth.run(*widened(arrays))
+    return lambda arrays: truth.run(*(converted(array, "float64") for array in arrays))
 
 
 def first_runs(measured: Sequence[Measured], failures: list[Failure]) -> list[Measured]:
@@ -212,10 +205,11 @@ def time_all(
     all but the first, what has not begun at ``until`` is left out."""
 
     def in_time(step: str, one: Measured) -> bool:
-        progress(f"{step}: {one.variant.name}")
         if time.monotonic() > until:
             failures.append(Failure(one.variant.name, step, LEFT_OUT))
-        return time.monotonic() <= until
+            return False
+        progress(f"{step}: {one.variant.name}")
+        return True
 
     progress(f"wall time: {plan.repeats} interleaved rounds of {len(measured)}")
     if nvml:
@@ -225,19 +219,19 @@ def time_all(
     for one in measured:
         one.wall_us = samples[one.variant.name]
         one.after = nvml.state() if nvml else None
-    # Of a CUDA graph the trace has one event: kernels are traced where each is launched by itself.
-    singly = {one.variant.name: one if one.without_graphs is None else replace(one, compiled=one.without_graphs)
-              for one in measured}  # fmt: skip
+    alone = {id(one): one for one in measured}
+    if target.kind == "cuda":
+        alone = {id(one): again for one in measured if in_time(_ALONE, one)
+                 and (again := _without_graphs(one, target, plan, failures, progress)) is not None}  # fmt: skip
     for one in measured:
-        if in_time("trace", one):
-            alone = singly[one.variant.name]
-            one.device = device_time(trace_runs(alone.run, plan.runs, alone.compiled.module.name), alone.compiled)
+        if id(one) in alone and in_time("trace", one):
+            again = alone[id(one)]
+            one.device = device_time(trace_runs(again.run, plan.runs, again.compiled.module.name), again.compiled)
             if one.device.problem:
                 failures.append(Failure(one.variant.name, "trace", one.device.problem))
     if target.kind == "cuda":
-        timed = [one for one in measured if one.without_graphs and in_time("wall time without CUDA graphs", one)]
-        each = {one.variant.name: singly[one.variant.name].run for one in timed}
-        samples = interleaved(each, plan.repeats) if each else {}
+        timed = [one for one in measured if id(one) in alone and in_time("wall time without CUDA graphs", one)]
+        samples = interleaved({one.variant.name: alone[id(one)].run for one in timed}, plan.repeats) if timed else {}
         for one in timed:
             one.wall_without_graphs_us = samples[one.variant.name]
     for one in measured if nvml else ():
@@ -246,8 +240,21 @@ def time_all(
             one.energy_j = energy_per_run(one.run, statistics.median(one.wall_us), nvml)
     for one in measured if plan.counters else ():
         if in_time("counters", one):
-            ask = partial(counters_of, one.variant.program, [*map(np.asarray, one.placed)], target.name)
+            arrays, options = [*map(np.asarray, one.placed)], plan.options(target)
+            ask = partial(counters_of, one.variant.program, arrays, target.name, compile_options=options)
             one.counters = attempt(one.variant.name, "counters", ask, failures)
+
+
+def _without_graphs(
+    one: Measured, target: Target, plan: MeasurementPlan, failures: list[Failure], progress: Progress
+) -> Measured | None:
+    """The same program compiled without CUDA graphs: every kernel is launched by itself, and has an event of its own in
+    a trace (of a graph, JAX 0.11's has one). None where it cannot be compiled or run."""
+    name, options = one.variant.name, {**plan.options(target), **WITHOUT_GRAPHS}
+    if (made := _compiled(name, _ALONE, one.variant.program, target, options, failures, progress)) is None:
+        return None
+    again = replace(one, compiled=made)
+    return again if attempt(name, _ALONE, partial(_ran, again), failures) else None
 
 
 def energy_per_run(run: Callable[[], None], run_us: float, nvml: Nvml, seconds: float | None = None) -> float | None:

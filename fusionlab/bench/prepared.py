@@ -12,31 +12,46 @@ import dataclasses
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from fusionlab.bench.variants import Failure, Variant, attempt
-from fusionlab.codegen.compile import versions
+from fusionlab.bench.variants import Failure, Variant, attempt, last_of
+from fusionlab.codegen.executable import numpy_dtype
 from fusionlab.codegen.raising import Raising, raise_program
+from fusionlab.codegen.raising.devices import RaisingOfAllDevices
+from fusionlab.equivalence.oracle import converted
 from fusionlab.equivalence.samples import Sample, signature_samples
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import InputError
-from fusionlab.files import read_file, write_whole
+from fusionlab.files import MOST_BYTES, read_file, write_whole
 from fusionlab.hlo import lowering
 from fusionlab.hlo.program import Program
+from fusionlab.measure.environment import software
 from fusionlab.passes.pipeline import print_pipeline
 from fusionlab.study import Circumstances, lower, measure
 from fusionlab.workload import Workload
 
 FORMAT = "fusionlab-prepared-1"
+TRUTH = "truth in float64"
 _WORKLOAD = ("title", "name", "molecule", "electrons", "program", "laplacian", "walkers", "dtype", "variant")
 _WITHOUT_SAMPLING = ("log-psi", "local-energy")
-_VARIANT = ("name", "what", "pipeline", "lower_s", "rewrite_s")
+_VARIANT = {"name": str, "what": str, "pipeline": str, "lower_s": float, "rewrite_s": float}
+_FIELDS = {
+    "workload": dict, "pipeline": str, "platform": str, "check_walkers": int | None, "samples_walkers": bool,
+    "seed": int, "log_psi": dict | None, "prepared_with": dict,
+}  # fmt: skip
+_DAMAGED = (
+    zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, RecursionError, LookupError,
+    AttributeError, TypeError, ValueError, OSError,
+)  # fmt: skip
+"""What the readers of ZIP, NumPy and JSON raise for bytes that they cannot read."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +59,8 @@ class Preparation:
     """The variants of a source, the reference first, and what they are measured with.
 
     ``truth`` is the source's own function in float64 (None where it cannot be lowered, or only verdicts are asked
-    for), ``sample`` the arguments of all runs, ``workload`` and ``log_psi`` are fields of the record. ``versions`` are
-    those that it was prepared with; ``samples_walkers``: the program samples.
+    for), ``sample`` the arguments of all runs, drawn from ``seed``; ``workload`` and ``log_psi`` are fields of the
+    record. ``prepared_with`` are versions, flags and commit; ``samples_walkers``: the program samples.
     """
 
     workload: dict[str, Any]
@@ -56,15 +71,10 @@ class Preparation:
     check_walkers: int | None
     samples_walkers: bool
     sample: Sample
+    seed: int = 1
     truth: Program | None = None
     log_psi: dict[str, float] | None = None
-    versions: str = dataclasses.field(default_factory=versions)
-
-    def require_reference(self) -> None:
-        """InputError unless the first variant was made: everything is compared with it."""
-        if not self.variants:
-            reasons = "; ".join(f"{one.name}, {one.step}: {one.reason}" for one in self.failures[-1:])
-            raise InputError(f"the source cannot be measured as it stands ({reasons})")
+    prepared_with: dict[str, Any] = dataclasses.field(default_factory=software)
 
     def save(self, path: Path) -> None:
         """Write the archive ``path``, whole or not at all; InputError when it cannot be written."""
@@ -80,7 +90,7 @@ class Preparation:
             ],
             "failures": [dataclasses.asdict(one) for one in self.failures],
             "inputs": self.sample.label,
-            "programs": {name: [one.name, one.provenance] for name, one in programs.items()},
+            "programs": {name: one.name for name, one in programs.items()},
         }
         inputs, archive = io.BytesIO(), io.BytesIO()
         np.savez(inputs, *self.sample.arrays)
@@ -97,37 +107,65 @@ class Preparation:
         content = read_file(path)
         try:
             with zipfile.ZipFile(io.BytesIO(content)) as file:
+                if sum(member.file_size for member in file.infolist()) > MOST_BYTES:
+                    raise ValueError(f"its members have more than {MOST_BYTES:,} bytes")
                 document = json.loads(file.read("prepared.json"))
-                if document["format"] != FORMAT:
-                    raise ValueError(f"its format is {document['format']!r}, not {FORMAT!r}")
                 with np.load(io.BytesIO(file.read("inputs.npz")), allow_pickle=False) as stored:
                     arrays = tuple(stored[f"arr_{at}"] for at in range(len(stored.files)))
-                programs = {
-                    name: Program.of_foreign_bytes(
-                        file.read(f"{name}.mlirbc"), path, name=title, platform=document["platform"]
-                    )
-                    for name, (title, _) in document["programs"].items()
-                }
-                variants = [
-                    Variant(
-                        **{name: one[name] for name in _VARIANT},
-                        program=programs[f"variant-{at}"],
-                        verdict=Verdict.from_json(one["verdict"]),
-                    )
-                    for at, one in enumerate(document["variants"])
-                ]
-                return Preparation(
-                    **{name: document[name] for name in _FIELDS},
-                    variants=variants,
-                    failures=[Failure(**one) for one in document["failures"]],
-                    sample=Sample(document["inputs"], arrays),
-                    truth=programs.get("truth"),
-                )
-        except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{path}: no archive of `fusionlab bench --prepare`: {error}") from None
+                modules = {name: file.read(f"{name}.mlirbc") for name in document["programs"]}
+            found = _read(document, modules, arrays, path)
+        except InputError:
+            raise
+        except _DAMAGED as error:
+            said = " ".join(str(error).split()) or type(error).__name__
+            raise InputError(f"{path}: no archive of `fusionlab bench --prepare`: {said[:200]}") from None
+        return found
 
 
-_FIELDS = ("workload", "pipeline", "platform", "check_walkers", "samples_walkers", "log_psi", "versions")
+def _read(document: Any, modules: dict[str, bytes], arrays: tuple[np.ndarray, ...], path: Path) -> Preparation:
+    if document["format"] != FORMAT:
+        raise ValueError(f"its format is {document['format']!r}, not {FORMAT!r}")
+    platform = document["platform"]
+    programs = {
+        name: Program.of_foreign_bytes(content, path, name=str(document["programs"][name]), platform=platform)
+        for name, content in modules.items()
+    }
+    variants = [
+        Variant(
+            **_fields(one, _VARIANT),
+            program=programs[f"variant-{at}"],
+            verdict=Verdict.from_json(one["verdict"]),
+        )
+        for at, one in enumerate(document["variants"])
+    ]
+    if not variants or len({one.name for one in variants}) < len(variants):
+        raise ValueError("it has no variants, or two of one name")
+    for one in variants:
+        if not one.verdict.passed:
+            raise ValueError(f"{one.name} was not shown equal: {one.verdict.verdict}")
+        types = [(array.shape, array.dtype) for array in arrays]
+        if types != [(tuple(value.shape), numpy_dtype(value)) for value in one.program.inputs]:
+            raise ValueError(f"{one.name} takes other arguments than its inputs")
+    found = Preparation(
+        **_fields(document, _FIELDS),
+        variants=variants,
+        failures=[Failure(*(str(one[name]) for name in ("name", "step", "reason"))) for one in document["failures"]],
+        sample=Sample(str(document["inputs"]), arrays),
+        truth=programs.get("truth"),
+    )
+    if not all(isinstance(found.workload[name], str) for name in ("title", "name")):
+        raise ValueError("its workload has no title and name")
+    if not isinstance(found.prepared_with["versions"]["jax"], str):
+        raise ValueError("it does not say with which JAX it was prepared")
+    return found
+
+
+def _fields(document: Any, kinds: dict[str, Any]) -> dict[str, Any]:
+    """The fields of ``document``, of their kinds; ValueError for one of another."""
+    for name, kind in kinds.items():
+        if not isinstance(document[name], (float, int) if kind is float else kind):
+            raise ValueError(f"its field {name} is {document[name]!r:.40}")
+    return {name: document[name] for name in kinds}
 
 
 def is_prepared(path: str | None) -> bool:
@@ -146,6 +184,8 @@ def prepared(
     verdicts_only: bool,
 ) -> Preparation:
     """The ``variants`` of ``source`` with what they are measured with, unless only verdicts are asked for."""
+    if not variants:
+        raise InputError(f"the source cannot be measured as it stands ({last_of(failures[0].name, failures)})")
     found = Preparation(
         workload=_workload(source),
         pipeline=print_pipeline(passes) if passes else "",
@@ -155,18 +195,14 @@ def prepared(
         check_walkers=given.check_walkers,
         samples_walkers=isinstance(source, Workload) and source.program not in _WITHOUT_SAMPLING,
         sample=sample_for(source, seed),
+        seed=seed,
     )
-    found.require_reference()
     if verdicts_only:
         return found
-    reference = variants[0]
+    reference, platform = variants[0], given.target.kind
     given.progress("lower: the reference in float64")
-    truth = attempt(
-        reference.name,
-        "truth in float64",
-        lambda: truth_of(source, reference.program, found.sample, given.target.kind),
-        failures,
-    )
+    lowered = partial(truth_of, source, reference.program, found.sample, platform)
+    truth = attempt(reference.name, TRUTH, lowered, failures)
     return dataclasses.replace(found, truth=truth, log_psi=_log_psi(source, given, failures))
 
 
@@ -183,22 +219,13 @@ def truth_of(source: Workload | Program, program: Program, sample: Sample, platf
     """The source's own function (``program``, of a file) in float64, for arguments like ``sample``."""
     if isinstance(source, Workload):
         return lowering.lower(source.rebuild(dtype="float64"), platform)
+    raising = (RaisingOfAllDevices if program.has_collectives else Raising)(widen=True)
     with jax.enable_x64(True), lowering.tracing_for(platform):
-        arguments = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in widened(sample.arrays)]
-        traced = jax.jit(raise_program(program, Raising(widen=True)), keep_unused=True).trace(*arguments)
+        wide = [converted(array, "float64") for array in sample.arrays]
+        arguments = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in wide]
+        traced = jax.jit(raise_program(program, raising), keep_unused=True).trace(*arguments)
         module = lowering.lower_traced(traced, platform, source_lines=1)
         return Program.from_module(module, name=program.name, provenance=program.provenance, platform=platform)
-
-
-def widened(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The arrays with floating-point ones in float64."""
-
-    def wide(array: np.ndarray) -> np.ndarray:
-        if np.issubdtype(array.dtype, np.complexfloating):
-            return array.astype(np.complex128)
-        return array.astype(np.float64) if jax.numpy.issubdtype(array.dtype, np.floating) else array
-
-    return list(map(wide, arrays))
 
 
 def _log_psi(source: Workload | Program, given: Circumstances, failures: list[Failure]) -> dict[str, float] | None:

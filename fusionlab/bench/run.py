@@ -18,7 +18,8 @@ from typing import Any
 from fusionlab.bench import measurement
 from fusionlab.bench.measurement import Measured, MeasurementPlan, Ready, compiled
 from fusionlab.bench.prepared import Preparation, prepared
-from fusionlab.bench.variants import FUSED, Failure, Variant, make_variants
+from fusionlab.bench.variants import FUSED, Failure, Variant, last_of, make_variants
+from fusionlab.codegen.compile import versions
 from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.equivalence.verdict_store import VerdictStore
@@ -82,6 +83,8 @@ def bench(
     found = prepare_it()
     if found.platform != target.kind:
         raise InputError(f"prepared for {found.platform}, but target {target.name} is {target.kind}")
+    if (others := found.prepared_with["versions"]["jax"]) != versions():
+        progress(f"prepared with {others}, measured with {versions()}")
     failures, measured = list(found.failures), list[Measured]()
     if not verdicts_only:
         ready = compiled(found, target, plan, until, failures, progress)
@@ -92,9 +95,9 @@ def bench(
         "workload": found.workload,
         "pipeline": found.pipeline,
         **environment(target),
-        "protocol": {**dataclasses.asdict(plan), "dropped": DROPPED},
+        "protocol": {**dataclasses.asdict(plan), "seed": found.seed, "dropped": DROPPED},
         "check_walkers": found.check_walkers,
-        "prepared_with": found.versions,
+        "prepared_with": found.prepared_with,
         "log_psi": found.log_psi if measured else None,
         "variants": [variant_record(one, measured[0], target) for one in measured],
         "checked": [_checked(one) for one in found.variants],
@@ -117,24 +120,23 @@ def _measured(
 ) -> list[Measured]:
     """The variants that run and are correct on the device, timed; the reference first."""
     name = found.variants[0].name
-    measured = measurement.first_runs(_beside(name, ready.variants, failures), failures)
-    _beside(name, measured, failures)
+    _require_reference(name, ready.variants, failures)
+    measured = measurement.first_runs(ready.variants, failures)
+    _require_reference(name, measured, failures)
     if ready.truth is not None:  # else the check at few walkers has to suffice, and the record says so
         progress("check: on the device, at full size")
         decides = not found.samples_walkers
         measured = measurement.check_on_device(measured, found.sample, ready.truth, failures, decides=decides)
-    _beside(name, measured, failures)
+    _require_reference(name, measured, failures)
     nvml = open_nvml() if target.kind == "cuda" else None
     measurement.time_all(measured, target, plan, until, nvml, failures, progress)
     return measured
 
 
-def _beside(name: str, measured: Sequence[Measured], failures: Sequence[Failure]) -> Sequence[Measured]:
-    """``measured``; InputError unless the reference ``name`` is the first of them."""
+def _require_reference(name: str, measured: Sequence[Measured], failures: Sequence[Failure]) -> None:
+    """InputError, with the last failure of the reference ``name``, unless it is the first of ``measured``."""
     if not measured or measured[0].variant.name != name:
-        reasons = "; ".join(f"{one.name}, {one.step}: {one.reason}" for one in failures[-1:])
-        raise InputError(f"the source cannot be measured as it stands ({reasons})")
-    return measured
+        raise InputError(f"the source cannot be measured as it stands ({last_of(name, failures)})")
 
 
 def variant_record(one: Measured, first: Measured, target: Target) -> dict[str, Any]:
@@ -160,7 +162,7 @@ def variant_record(one: Measured, first: Measured, target: Target) -> dict[str, 
         "ratio_interval": asdict(ratio_of_medians(one.wall_us, first.wall_us, paired=True)),
         "samples_without_graphs_us": _rounded(one.wall_without_graphs_us),
         "device_time": _device_time(one, first),
-        "overhead_ratio": overhead_ratio(one),
+        "overhead_ratio": overhead_ratio(one, target),
         "kernels": kernel_table(condensed(one.device.kernels)),
         "kernels_joined": measured_share(one.device.kernels),
         "static_launches": counts.static_launches,
@@ -187,16 +189,17 @@ def variant_record(one: Measured, first: Measured, target: Target) -> dict[str, 
     }
 
 
-def overhead_ratio(one: Measured) -> float | None:
+def overhead_ratio(one: Measured, target: Target) -> float | None:
     """1 - kernel time / total time, as in the paper: the share of the host, copies and waiting.
 
-    Both without CUDA graphs where the two can be told apart, because a trace has none; kernel time is the union. None
-    without a trace, and where traced kernels took longer than an untraced run (the CPU, where tracing a thunk costs as
-    much as a small one).
+    Both without CUDA graphs, because a trace has none; kernel time is the union. None without either, and where traced
+    kernels took longer than an untraced run (the CPU, where tracing a thunk costs as much as a small one).
     """
     if not one.device.union_us:
         return None
-    total = one.wall_without_graphs_us or one.wall_us
+    total = one.wall_us if target.kind == "cpu" else one.wall_without_graphs_us
+    if not total:
+        return None
     ratio = 1 - statistics.median(one.device.union_us) / statistics.median(total)
     return ratio if ratio >= 0 else None
 

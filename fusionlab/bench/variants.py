@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Failure:
-    """``step`` is lower, rewrite, check, compile, run, or trace; ``reason`` is one line."""
+    """``step`` is what failed (lower, rewrite, check, compile, run, trace, ...), ``reason`` one line."""
 
     name: str
     step: str
@@ -53,6 +53,12 @@ def attempt(name: str, step: str, do: Callable[[], _Result], failures: list[Fail
         _log.info("%s failed in step %s", name, step, exc_info=True)
         failures.append(Failure(name, step, _line(f"{type(error).__name__}: {error}")))
     return None
+
+
+def last_of(name: str, failures: Sequence[Failure]) -> str:
+    """The last failure of the variant ``name``, in words."""
+    own = [f"{one.name}, {one.step}: {one.reason}" for one in failures if one.name == name]
+    return own[-1] if own else f"{name} is missing"
 
 
 def _line(text: str) -> str:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _CPU_WALKERS = 16
 """Walkers that a CPU evaluates in a second; 1,024 take minutes."""
+_TIMED = {"device", "runs", "repeats", "records", "counters", "autotune", "time_limit", "as_json", "quiet", "file"}
+"""The options of a run that only times: what remains to be said of an archive."""
 _MOST_SEED = 2**32 - 1
 """The largest seed of JAX's keys without float64."""
 
@@ -96,9 +98,15 @@ def command(
         raise InputError(f"--seed must be between 0 and {_MOST_SEED}, not {plan['seed']}")
     if prepare is not None:
         options.require_file_name(str(prepare), "--prepare")
+    given = _given()
+    if prepare is not None and (wrong := sorted(given & (_TIMED - {"device", "as_json", "quiet", "file"}))):
+        raise InputError(f"--prepare times nothing: leave --{wrong[0].replace('_', '-')} out")
+    if prepare is not None and check_only:
+        raise InputError("--check-only keeps verdicts alone, and --prepare makes more: name one of them")
     if is_prepared(source["file"]):
-        if ahead or also or against or pipeline_text(**asked):
-            raise InputError(f"{source['file']} has its variants, shown equal: it is only timed")
+        if wrong := sorted(given - _TIMED):
+            option = wrong[0].replace("_", "-")
+            raise InputError(f"{source['file']} has its variants, shown equal, and is only timed: leave --{option} out")
         make: Callable[[], Preparation] = partial(Preparation.load, Path(source["file"]))
     else:
         make = _preparation(source, target, asked, also, against, options.check_limits(check_walkers), where)
@@ -124,6 +132,12 @@ def command(
         console.print(f"record: {path}", soft_wrap=True)
     names = map(_name, record["checked" if check_only else "variants"])
     return record, exit_code(["not measured"] if record["pipeline"] and FUSED not in names else [])
+
+
+def _given() -> set[str]:
+    """The names of the options on the command line."""
+    context = click.get_current_context()
+    return {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
 
 def _name(variant: dict[str, Any]) -> Any:

@@ -42,7 +42,7 @@ _EXPORTS = (".graphml", ".json")
 @click.option("--platform", type=click.Choice(["cuda", "cpu"]), help="Lowered for.  [default: the target's]")
 @click.option(
     "--target",
-    help="Compiled for (clusters, kernel): a100, a5000, h200, cpu, ...  [default: a100]",
+    help="Compiled for (clusters, kernel): a100, a5000, h100, h200, cpu, ...  [default: a100]",
     shell_complete=options.target_names,
 )
 @click.option("--depth", default=2, show_default=True, type=click.IntRange(min=1), help="stages: levels of scopes.")

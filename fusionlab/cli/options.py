@@ -90,12 +90,12 @@ source = _gathered(
 
 target = click.option(
     "--target",
-    help="a100, a5000, h200, cpu, gpu (the attached one) or a SPEC.txtpb.  [default: a100]",
+    help="a100, a5000, h100, h200, cpu, gpu (the attached one) or a SPEC.txtpb.  [default: a100]",
     shell_complete=target_names,
 )
 targets = click.option(
     "--target",
-    help="a100, a5000, h200, cpu, gpu or a SPEC.txtpb; several: a5000,a100,h200.  [default: a100]",
+    help="a100, a5000, h100, h200, cpu, gpu or a SPEC.txtpb; several: a5000,a100,h200.  [default: a100]",
     shell_complete=target_names,
 )
 cache = click.option("--no-cache", is_flag=True, help="Compile afresh.")

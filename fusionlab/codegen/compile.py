@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# Without a device there is no autotuner: Triton GEMMs then abort ("Couldn't find output tile sizes"), and the GEMM
-# algorithms differ from a tuned run, so programs are only comparable when compiled by the same options.
+NO_AUTOTUNING: dict[str, str | int | bool] = {"xla_gpu_enable_triton_gemm": False, "xla_gpu_autotune_level": 0}
+"""No kernel is chosen by its clock: products are cuBLAS's, by its own heuristics. Without a device there is no
+autotuner: Triton GEMMs then abort ("Couldn't find output tile sizes"), and algorithms differ from those of a tuned run,
+so programs are only comparable when compiled by the same options."""
 # The cost-model statistics add XLA's own estimate of every fusion's time to the HLO and change nothing else in it;
 # with the analytical estimator they abort on sm_80.
 _ABSENT_GPU = {
-    "xla_gpu_enable_triton_gemm": False,
-    "xla_gpu_autotune_level": 0,
+    **NO_AUTOTUNING,
     "xla_gpu_collect_cost_model_stats": True,
     "xla_gpu_enable_analytical_sol_latency_estimator": False,
 }

@@ -85,7 +85,7 @@ def workload_runner(workload: Workload, dtype: str, options: Options = CPU_OPTIO
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         with jax.enable_x64(dtype == "float64"):
-            arguments = jax.tree.unflatten(structure, [_as(array, dtype) for array in arrays])
+            arguments = jax.tree.unflatten(structure, [converted(array, dtype) for array in arrays])
             return [np.asarray(leaf) for leaf in jax.tree.leaves(compiled(*arguments))]
 
     return run
@@ -110,7 +110,7 @@ def program_runner(
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         with jax.enable_x64(True):
-            return [np.asarray(out) for out in compiled(*(_as(a, dtype) if dtype else a for a in arrays))]
+            return [np.asarray(out) for out in compiled(*(converted(a, dtype) if dtype else a for a in arrays))]
 
     return run
 
@@ -124,10 +124,11 @@ def xla_runner(program: Program, dtype: str | None = None) -> Runner:
     """
     require_known_calls(program)
     compiled = functools.cache(lambda: compile_program(program, load_target("cpu"), options=CPU_OPTIONS))
-    return lambda arrays: compiled().run(*(_as(array, dtype) if dtype else array for array in arrays))
+    return lambda arrays: compiled().run(*(converted(array, dtype) if dtype else array for array in arrays))
 
 
-def _as(array: np.ndarray, dtype: str) -> Any:
+def converted(array: np.ndarray, dtype: str) -> Any:
+    """``array``, if it is of floats or complex numbers at the precision of ``dtype``."""
     if np.issubdtype(array.dtype, np.complexfloating):
         return array.astype(np.result_type(dtype, np.complex64))
     return array.astype(dtype) if jax.numpy.issubdtype(array.dtype, np.floating) else array

@@ -1,6 +1,6 @@
 """Hardware counters of kernels through NVIDIA Nsight Compute (``ncu``), where it is on the PATH (the paper's Fig. 6).
 
-    python -m fusionlab.measure.ncu PROGRAM.mlirbc INPUTS.npz gpu|cpu
+    python -m fusionlab.measure.ncu PROGRAM.mlirbc INPUTS.npz gpu|cpu OPTIONS
 
 is the process that is profiled: it compiles the program, runs it once, and once more between ``cuProfilerStart`` and
 ``cuProfilerStop``. Kernels are launched one by one (no CUDA graphs). ``ncu`` replays every kernel many times, so it
@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import csv
 import ctypes
+import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,9 +56,14 @@ class KernelCounters:
 
 
 def counters_of(
-    program: Program, arrays: Sequence[np.ndarray], target: str, limit_s: float = 600.0
+    program: Program,
+    arrays: Sequence[np.ndarray],
+    target: str,
+    limit_s: float = 600.0,
+    *,
+    compile_options: Mapping[str, str | int | bool] | None = None,
 ) -> list[KernelCounters]:
-    """The counters of every kernel of one run, slowest first.
+    """The counters of every kernel of one run, slowest first; compiled by ``compile_options``, without CUDA graphs.
 
     InputError: there is no ``ncu``, it may not read the counters (that needs a permission), or it fails.
     """
@@ -69,7 +75,8 @@ def counters_of(
         path, inputs = Path(folder) / "program.mlirbc", Path(folder) / "inputs.npz"
         path.write_bytes(program.bytecode)
         np.savez(inputs, *arrays)
-        command, environment = module_command(__name__, [str(path), str(inputs), target])
+        asked = json.dumps(dict(compile_options or {}))
+        command, environment = module_command(__name__, [str(path), str(inputs), target, asked])
         ended = Running([ncu, *options, "--profile-from-start", "off", *command], environment, limit_s).wait()
     output = ended.output.decode("utf-8", "replace")
     if ended.exit_code is None:
@@ -130,7 +137,7 @@ def main(arguments: list[str]) -> None:
     from fusionlab.codegen.targets import load_target
 
     target = load_target(arguments[2])
-    options = WITHOUT_GRAPHS if target.kind == "cuda" else {}
+    options = json.loads(arguments[3]) | (WITHOUT_GRAPHS if target.kind == "cuda" else {})
     executable = compile_program(Program.from_file(arguments[0]), target, options=options).executable
     assert executable is not None
     with np.load(arguments[1], allow_pickle=False) as stored:

@@ -31,7 +31,8 @@ def write_record(folder: Path, record: Record) -> Path:
             raise InputError(f"{variant['name']}: no record without a verdict that it is equal ({variant['verdict']})")
     require_writable(folder)
     stamp = re.sub(r"\D", "", record["started_utc"].partition("+")[0])
-    stem = "-".join((record["workload"]["title"], _word(record["device"]["name"]), stamp))
+    title = re.sub(r"[^A-Za-z0-9.-]+", "-", record["workload"]["title"]).strip(".-") or "program"
+    stem = "-".join((title, _word(record["device"]["name"]), stamp))
     path = folder / f"{stem}.json"
     number = 1
     while path.exists():

@@ -26,8 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fusionlab.codegen.targets import load_target
 from fusionlab.errors import InputError
 from fusionlab.files import require_writable, write_whole
+from fusionlab.store import digest_of
 from fusionlab.subprocesses import Running, module_command
 
 MODELS = ("paulinet", "ferminet", "psiformer", "orbformer")
@@ -133,9 +135,9 @@ class Session:
             for job, made in self._prepare_all(pending):
                 if not self.is_prepared(job):
                     self._fail(job, f"prepare: {made.problem or 'nothing was shown equal'}", made)
-            if self._options.prepare_only:
-                continue
-            for job in pending:
+            if self.left_s() < _LEAST_S:
+                return not any(not self.is_prepared(job) for job in pending) and self._options.prepare_only
+            for job in () if self._options.prepare_only else pending:
                 if self._is_done(job) or not self.is_prepared(job):
                     continue
                 if self.left_s() < _LEAST_S:
@@ -144,7 +146,7 @@ class Session:
         return True
 
     def is_prepared(self, job: BenchCall) -> bool:
-        """True if there is an archive of it."""
+        """True if there is an archive of it, made with the same options."""
         return self._archive(job).exists()
 
     def left_s(self) -> float:
@@ -152,13 +154,17 @@ class Session:
         return self._until - time.monotonic()
 
     def _archive(self, job: BenchCall) -> Path:
-        return self._out / "prepared" / f"{job.name}.zip"
+        kind = "cpu" if self._options.device == "cpu" else "gpu"  # an absent one stands for the attached one
+        asked = digest_of(kind, *self._asked(job))[:8]
+        return self._out / "prepared" / f"{job.name}-{asked}.zip"
 
     def _prepare_all(self, pending: Sequence[BenchCall]) -> Iterator[tuple[BenchCall, Finished]]:
         """Make the archives that are missing, a few at a time, in order; those that do not fit into the time limit are
         not begun."""
         running: list[tuple[BenchCall, Child]] = []
         for job in pending:
+            if self.done.get(job.name, {}).get("state") == "failed":
+                self._archive(job).unlink(missing_ok=True)
             if self.is_prepared(job):
                 continue
             if len(running) >= self._options.jobs:
@@ -167,7 +173,12 @@ class Session:
             if self.left_s() < _LEAST_S:
                 break
             _say(f"prepare: {job.name}")
-            arguments = [*self._preparing(job), "--prepare", str(self._archive(job))]
+            folders = {
+                "device": self._options.device,
+                "verdicts": self._out / "verdicts",
+                "prepare": self._archive(job),
+            }
+            arguments = [*self._asked(job), *_words(folders)]
             log = self._out / "logs" / f"{job.name}.prepare.log"
             # Several processes may share the GPU here: none may preallocate its memory.
             running.append((job, Child(arguments, log, self._limit_s(), {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"})))
@@ -191,7 +202,8 @@ class Session:
         else:
             self._note(job, "failed", reason, finished)
 
-    def _preparing(self, job: BenchCall) -> list[str]:
+    def _asked(self, job: BenchCall) -> list[str]:
+        """The words of ``bench`` that say what is made."""
         given = self._options
         against = given.against or ("" if job.stage == "energies" else LATER_PEERS)
         options = {
@@ -201,8 +213,6 @@ class Session:
             "walkers": job.walkers,
             "check-walkers": min(given.check_walkers, job.walkers),
             "size": "tiny" if given.tiny else "full",
-            "verdicts": self._out / "verdicts",
-            "device": given.device,
             "against": against,
             "pipeline": given.pipeline,
         }
@@ -280,6 +290,10 @@ def _require_possible(given: argparse.Namespace) -> None:
     for name in ("models", "molecules"):
         if not all(word.strip() for word in getattr(given, name).split(",")):
             raise InputError(f"--{name} needs names, with commas between them")
+    if given.device not in (None, "gpu", "cpu"):
+        if not given.prepare_only:
+            raise InputError(f"--device {given.device}: nothing can be timed there; say --prepare-only, or gpu or cpu")
+        load_target(given.device)
     if wrong := set(given.stages.split(",")) - set(STAGES):
         raise InputError(f"unknown stage {sorted(wrong)[0]!r}; there are {', '.join(STAGES)}")
 

@@ -133,9 +133,9 @@ def ledger(fn: Any, args: Sequence[Any] = (), *, target: str = "a100") -> Ledger
     """Lower and compile ``fn`` for ``target`` and count its launches; nothing runs, and no GPU is needed.
 
     ``fn`` is a function (jitted or not) of ``args``, which may be ``jax.ShapeDtypeStruct``; or a ``jax.stages.Traced``,
-    a Workload or a Program, without ``args``. ``target`` is ``a100``, ``a5000``, ``h200``, ``cpu``, ``gpu`` (the
-    attached one) or a spec file. InputError for an unknown target, or where JAX's CUDA plugin is missing; CompileError
-    where XLA fails.
+    a Workload or a Program, without ``args``. ``target`` is ``a100``, ``a5000``, ``h100``, ``h200``, ``cpu``,
+    ``gpu`` (the attached one) or a spec file. InputError for an unknown target, or where JAX's CUDA plugin is missing;
+    CompileError where XLA fails.
     """
     jax_setup.load_jax()
     chosen = load_target(target)

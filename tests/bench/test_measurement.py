@@ -1,5 +1,6 @@
 """What is done on the device, with a CPU in a GPU's place where there is only a CPU."""
 
+import dataclasses
 import json
 import math
 import time
@@ -11,7 +12,7 @@ import pytest
 from fusionlab.bench import measurement
 from fusionlab.bench.measurement import MeasurementPlan, check_on_device, compiled, first_runs, time_all
 from fusionlab.bench.prepared import Preparation, sample_for, truth_of
-from fusionlab.bench.run import variant_record
+from fusionlab.bench.run import overhead_ratio, variant_record
 from fusionlab.bench.variants import Variant
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import Target, load_target
@@ -38,7 +39,7 @@ def measured(lowered):
         failures = []
         sample = sample_for(programs[0], 1)
         found = Preparation(
-            {}, "", "cpu", made, failures, None, False, sample, truth_of(programs[0], programs[0], sample, "cpu")
+            {}, "", "cpu", made, failures, None, False, sample, truth=truth_of(programs[0], programs[0], sample, "cpu")
         )
         ready = compiled(found, target, MeasurementPlan(), ALWAYS, failures, lambda line: None)
         return ready.variants, sample, ready.truth, failures
@@ -100,9 +101,8 @@ def test_on_a_gpu_there_are_times_without_graphs_energy_and_shares_of_the_peaks(
     monkeypatch.setattr(measurement, "_ENERGY_S", 0.01)
     time_all(found, H200, MeasurementPlan(runs=3, repeats=4), ALWAYS, FakeNvml(), failures, lambda line: None)
     assert failures == []
-    exactly = ("gpu", dict(measurement.NO_AUTOTUNING))
-    expected = [*2 * [("gpu", {}), ("gpu", {"xla_gpu_enable_command_buffer": ""})], exactly]  # the last is of the truth
-    assert sorted(asked, key=str) == sorted(expected, key=str)
+    exactly = ("gpu", dict(measurement.NO_AUTOTUNING))  # of the truth
+    assert asked == [*2 * [("gpu", {})], exactly, *2 * [("gpu", {"xla_gpu_enable_command_buffer": ""})]]
     records = [variant_record(one, found[0], H200) for one in found]
     json.dumps(records, allow_nan=False)
     for one in records:
@@ -138,11 +138,21 @@ def test_what_has_not_begun_at_the_time_limit_is_left_out_but_for_wall_times(mea
     )
     found, _, _, failures = measured(jnp.sin, target=H200)
     time_all(found, H200, MeasurementPlan(runs=2, repeats=2), time.monotonic(), FakeNvml(), failures, lambda line: None)
-    assert [one.step for one in failures] == ["trace", "wall time without CUDA graphs", "energy"]
+    assert [one.step for one in failures] == ["compile without CUDA graphs", "energy"]
     assert {one.reason for one in failures} == {measurement.LEFT_OUT}
     record = variant_record(found[0], found[0], H200)
     json.dumps(record, allow_nan=False)
     assert len(record["samples_us"]) == 2
+
+
+def test_the_reference_is_compiled_whatever_the_time_limit(lowered):
+    program = lowered(jnp.sin, np.ones(3, np.float32))
+    made = [Variant(name, name, program, Verdict("equal")) for name in ("original", "fused")]
+    failures, sample = [], sample_for(program, 1)
+    found = Preparation({}, "", "cpu", made, failures, None, False, sample, truth=program)
+    ready = compiled(found, CPU, MeasurementPlan(), time.monotonic(), failures, lambda line: None)
+    assert [one.variant.name for one in ready.variants] == ["original"]
+    assert [(one.name, one.step) for one in failures] == [("fused", "compile"), ("original", "truth in float64")]
 
 
 def test_kernels_are_traced_where_each_is_launched_by_itself(measured, monkeypatch):
@@ -166,3 +176,24 @@ def test_kernels_are_traced_where_each_is_launched_by_itself(measured, monkeypat
     found, _, _, failures = measured(jnp.sin, target=H200)
     time_all(found, H200, MeasurementPlan(runs=2, repeats=2), ALWAYS, None, failures, lambda line: None)
     assert traced == alone
+    found[0].device = dataclasses.replace(found[0].device, union_us=(1.0,))
+    found[0].wall_without_graphs_us = None
+    assert overhead_ratio(found[0], H200) is None  # a run with graphs is another program
+
+
+def test_an_executable_without_graphs_that_cannot_run_costs_no_other_time(measured, monkeypatch):
+    def compile_for(program, target, *, options):
+        made = compile_program(program, CPU)
+        if "xla_gpu_enable_command_buffer" not in options:
+            return made
+
+        def run(_):
+            raise RuntimeError("RESOURCE_EXHAUSTED: out of memory")
+
+        return dataclasses.replace(made, executable=run)
+
+    monkeypatch.setattr(measurement, "compile_program", compile_for)
+    found, _, _, failures = measured(jnp.sin, target=H200)
+    time_all(found, H200, MeasurementPlan(runs=2, repeats=2), ALWAYS, None, failures, lambda line: None)
+    assert [one.step for one in failures] == ["compile without CUDA graphs"]
+    assert len(found[0].wall_us) == 2

@@ -1,7 +1,9 @@
 """Archives of everything that is made without the device: read back as they were written, and refused if damaged."""
 
+import io
 import json
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,7 +28,7 @@ def test_an_archive_is_measured_as_what_it_was_made_of(archive, as_json, tmp_pat
     original, fused = document["variants"]
     assert (original["name"], fused["name"], fused["pipeline"]) == ("original", "fused", "batch-replay")
     assert document["pipeline"] == "batch-replay"
-    assert document["prepared_with"].startswith("jax ")
+    assert document["prepared_with"]["versions"]["jax"].startswith("jax ")
     assert fused["device_check"]["verdict"] in ("equal", "within-bound")
     assert document["workload"]["file"].endswith(".mlir")
 
@@ -54,11 +56,47 @@ def test_a_model_is_prepared_for_an_absent_gpu(cli, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words", [("--pass", "batch-replay"), ("--also", "licm"), ("--against", "folx"), ("--check-only",)]
-)
+    "words",
+    [
+        ("--pass", "batch-replay"), ("--also", "licm"), ("--against", "folx"), ("--check-only",), ("--walkers", 7),
+        ("--model", "ferminet"), ("--seed", 3), ("--memory-budget", "1GiB"), ("--check-walkers", 2),
+    ],
+)  # fmt: skip
 def test_an_archive_takes_no_other_variants(archive, cli, words):
     refused = cli("bench", archive, "--device", "cpu", *words, code=2)
-    assert "has its variants, shown equal: it is only timed" in refused.stderr
+    assert f"is only timed: leave {words[0]} out" in refused.stderr.replace("--passes", "--pass")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--repeats", 3), "leave --repeats out"),
+        (("--check-only",), "name one of them"),
+        (("--counters",), "--counters"),
+    ],
+)
+def test_what_only_prepares_takes_no_options_of_timing(cli, tmp_path, replay_file, words, message):
+    path = tmp_path / "none.zip"
+    refused = cli("bench", replay_file, "--pass", "batch-replay", "--device", "cpu", "--prepare", path, *words, code=2)
+    assert message in refused.stderr
+    assert not path.exists()
+
+
+def test_the_seed_of_an_archive_is_that_of_its_inputs(cli, as_json, tmp_path, replay_file):
+    path = tmp_path / "seed.zip"
+    cli("bench", replay_file, "--pass", "batch-replay", "--device", "cpu", "--seed", 5, "--prepare", path)
+    assert as_json("bench", path, *SHORT, "--records", "none")["protocol"]["seed"] == 5
+
+
+def test_a_title_is_no_path(archive, as_json, tmp_path):
+    def renamed(text):
+        document = json.loads(text)
+        document["workload"]["title"] = "../evil"
+        return json.dumps(document).encode()
+
+    rewritten(archive, "prepared.json", renamed)
+    document = as_json("bench", archive, *SHORT, "--records", tmp_path / "records")
+    assert Path(document["path"]).parent == tmp_path / "records"
 
 
 def rewritten(path, name, content):
@@ -69,6 +107,23 @@ def rewritten(path, name, content):
         for each, text in members.items():
             if text is not None:
                 file.writestr(each, text)
+
+
+def edited(**fields):
+    return lambda text: json.dumps({**json.loads(text), **fields}).encode()
+
+
+def arrays(*given):
+    file = io.BytesIO()
+    np.savez(file, *given)
+    return file.getvalue()
+
+
+def test_flipped_bytes_are_refused(archive, cli):
+    content = bytearray(archive.read_bytes())
+    content[200:260] = bytes(255 - byte for byte in content[200:260])
+    archive.write_bytes(content)
+    assert "no archive of `fusionlab bench --prepare`" in cli("bench", archive, "--device", "cpu", code=2).stderr
 
 
 @pytest.mark.parametrize(
@@ -83,6 +138,16 @@ def rewritten(path, name, content):
          "no archive of `fusionlab bench --prepare`"),
         ("variant-1.mlirbc", lambda text: text[:40], "replay.zip"),
         ("inputs.npz", lambda text: text[:40], "no archive of `fusionlab bench --prepare`"),
+        ("inputs.npz", lambda text: b"", "no archive of `fusionlab bench --prepare`"),
+        ("prepared.json", edited(variants=[]), "it has no variants"),
+        ("prepared.json", edited(programs=[]), "no archive of `fusionlab bench --prepare`"),
+        ("prepared.json", edited(workload="x"), "its field workload is 'x'"),
+        ("prepared.json", edited(workload={}), "no archive of `fusionlab bench --prepare`: 'title'"),
+        ("prepared.json", lambda text: text.replace(b'"within-bound"', b'"different"'), "not shown equal: different"),
+        ("prepared.json", lambda text: text.replace(b'"name": "fused"', b'"name": "original"'), "two of one name"),
+        ("prepared.json", lambda text: text.replace(b'"lower_s": ', b'"lower_s": "slow", "_": '), "its field lower_s"),
+        ("prepared.json", lambda text: b"[" * 100_000, "no archive of `fusionlab bench --prepare`"),
+        ("inputs.npz", lambda text: arrays(np.zeros(2)), "takes other arguments than its inputs"),
     ],
 )  # fmt: skip
 def test_a_damaged_archive_is_refused(archive, cli, name, content, message):

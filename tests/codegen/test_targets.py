@@ -2,7 +2,7 @@
 
 import pytest
 
-from fusionlab.codegen.targets import load_target, target_names, target_of_device
+from fusionlab.codegen.targets import load_target, target_names, target_of_clock, target_of_device
 from fusionlab.errors import InputError
 
 
@@ -84,6 +84,10 @@ def test_what_is_no_text_file_is_refused(tmp_path):
 def test_an_attached_gpu_is_one_of_ours_by_its_name(kind, name):
     found = target_of_device(kind)
     assert (found and found.name) == name
+
+
+def test_a_clock_that_two_have_is_that_of_the_h200():
+    assert (target_of_clock(1.98), target_of_clock(1.41), target_of_clock(1.0)) == ("h200", "a100", None)
 
 
 def test_an_attached_gpu_that_is_known_has_its_specs_peaks(monkeypatch):

@@ -51,7 +51,9 @@ def run(tmp_path, monkeypatch):
         given = ["--out", str(tmp_path), "--models", models, "--stages", stages, *map(str, words)]
         assert session.main(given) == code
         return [
-            f"prepare {call[call.index('--model') + 1]}" if "--prepare" in call else f"measure {Path(call[1]).stem}"
+            f"prepare {call[call.index('--model') + 1]}"
+            if "--prepare" in call
+            else f"measure {Path(call[1]).stem.rpartition('-')[0]}"
             for call in calls
         ]
 
@@ -94,16 +96,27 @@ def test_a_failure_is_noted_and_the_next_one_goes_on(run, tmp_path):
     state = json.loads((tmp_path / "session.json").read_text())["jobs"]
     assert state[FERMINET]["reason"] == "exit 134: Aborted"
     assert run(answer) == []
-    assert run(lambda words: measured(), "--retry") == [f"measure {FERMINET}"]
+    assert run(lambda words: measured(), "--retry") == ["prepare ferminet", f"measure {FERMINET}"]
 
 
 def test_what_was_prepared_before_for_an_absent_device_is_only_measured(run, tmp_path, capsys):
-    words = ("--prepare-only", "--device", "h100", "--also", "fuse-jvp-replay,layout")
+    also = ("--also", "fuse-jvp-replay,layout")
+    words = ("--prepare-only", "--device", "h100", *also)
     assert run(lambda words: measured(), *words) == ["prepare ferminet", "prepare paulinet"]
     assert "2 prepared, 0 not" in capsys.readouterr().err
     assert all("h100" in call and "fuse-jvp-replay,layout" in call for call in run.calls)
-    assert run(lambda words: measured(), "--no-autotune") == [f"measure {FERMINET}", f"measure {PAULINET}"]
+    assert run(lambda words: measured(), "--no-autotune", *also) == [f"measure {FERMINET}", f"measure {PAULINET}"]
     assert all("--no-autotune" in call and "h100" not in call for call in run.calls)
+
+
+def test_what_was_prepared_with_other_options_is_prepared_again(run):
+    run(lambda words: measured(), "--prepare-only", "--tiny", models="ferminet")
+    assert run(lambda words: measured(), models="ferminet") == ["prepare ferminet", f"measure {FERMINET}"]
+
+
+def test_time_that_ends_before_anything_is_prepared_is_said(run, capsys):
+    assert run(lambda words: measured(), "--time-limit", 0.2, code=1) == []
+    assert "the time limit is reached; call again" in capsys.readouterr().err
 
 
 def test_what_cannot_be_shown_equal_is_not_measured(run):
@@ -142,6 +155,8 @@ def test_a_job_that_the_limit_cut_short_stays_open(run, tmp_path):
         (("--time-limit", "nan"), "--time-limit must be between 0 and"),
         (("--job-limit", "-1"), "--job-limit must be between 0 and"),
         (("--models", "ferminet,"), "--models needs names"),
+        (("--device", "h100"), "--device h100: nothing can be timed there; say --prepare-only"),
+        (("--device", "nonsense", "--prepare-only"), "unknown target 'nonsense'"),
     ],
 )
 def test_wrong_options(tmp_path, capsys, words, message):

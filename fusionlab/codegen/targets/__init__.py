@@ -87,8 +87,8 @@ def _spec_names() -> list[str]:
 
 
 def target_of_clock(clock_ghz: float) -> str | None:
-    """The name of the first spec of this folder with that clock (H100 and H200 share one); None when none has it."""
-    return next((name for name in _spec_names() if load_target(name).has_clock(clock_ghz)), None)
+    """The name of the last spec of this folder with that clock (of H100 and H200, h200); None when none has it."""
+    return next((name for name in reversed(_spec_names()) if load_target(name).has_clock(clock_ghz)), None)
 
 
 def target_of_device(device_kind: str) -> Target | None:

@@ -63,7 +63,8 @@ def find_laplacian(candidate: TraceCandidate, deadline: float = math.inf) -> Lap
         where = "before the loop" if candidate.replay else "without directions"
         count = len({value for _, value in tried})
         none = f"of {count} values {where}, none has the Laplacian that {candidate.subject} computes"
-        refused += reasons or [NoMatch(Ground.FUNCTION_NOT_FOUND, none)]
+        if not shared:  # what is sought beside does not hide that there is no Laplacian of the usual form
+            refused += reasons or [NoMatch(Ground.FUNCTION_NOT_FOUND, none)]
     raise next((reason for reason in refused if isinstance(reason, LimitReached)), refused[0])
 
 
@@ -75,7 +76,7 @@ def _identified(
         return trial.run()
     except (RaiseError, Unevaluated):
         # Where another extent equals the number of walkers, axes may be mistaken for one another.
-        if not trial.marks or math.prod(x.type.shape[: trial.walkers]) > FEW_ENOUGH:
+        if not trial.marks or math.prod(candidate.walkers) > FEW_ENOUGH:
             raise
         return Identification(candidate, numbers, x, outputs, deadline, resize=False).run()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +21,7 @@ from fusionlab.codegen.laplacian.jet import Coordinates, Jet, densify
 from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import Raising, live_nodes
 from fusionlab.hlo.constants import fold
-from fusionlab.hlo.view import Node, Value
+from fusionlab.hlo.view import FunctionView, Node, Value
 from fusionlab.hlo.walker_axes import resized_shapes
 from fusionlab.passes.fuse_jvp_replay.guards import mixed
 from fusionlab.passes.fuse_jvp_replay.identify import Laplacian
@@ -50,6 +51,8 @@ class RewrittenEntry:
         self.cone = live_nodes(flat.nodes, [*flat.arguments, found.x], [found.output])
         if chunks > 1 and (why := mixed(flat, self.cone, found.x, found.marks[found.longest])) is not None:
             raise NotALaplacian(why.ground, f"the walkers cannot be taken in parts: {why.reason}", why.node)
+        if options.adjoint and (refused := _no_adjoint_of_each(flat, self.cone, found)) is not None:
+            raise refused
         known = [*flat.arguments, found.x, found.output, *found.gradients]
         self.beside = live_nodes(flat.nodes, known, [*self.offsets.values(), *self.factors.values()])
         weights = found.trip_weights.reads if found.trip_weights is not None else []
@@ -226,8 +229,8 @@ class JointEntry:
         own = {value for node in entry.cone for value in node.results}
         alike = entry.options == self.entries[0].options and not entry.options.adjoint
         plain = entry.chunks == 1 and not found.channels and alike
-        same = (entry.flat, found.x, found.coordinates, found.weights, found.trip_weights) == (
-            self.flat, first.x, first.coordinates, first.weights, first.trip_weights,
+        same = (entry.flat, found.x, found.coordinates, found.weights, found.trip_weights, found.output.type.shape) == (
+            self.flat, first.x, first.coordinates, first.weights, first.trip_weights, first.output.type.shape,
         )  # fmt: skip
         sides = all(self.subgradients[value] == side for value, side in found.subgradients.items())
         return plain and same and sides and self.stopped & own == {*found.stop_gradient}
@@ -248,6 +251,19 @@ class JointEntry:
             entry.add_sums(environment, dense.laplacian, dense.jacobian)
         raising.run(_missing(self.rest, environment), environment)
         return tuple(environment[value] for value in self.flat.returns)
+
+
+def _no_adjoint_of_each(flat: FunctionView, cone: Sequence[Node], found: Laplacian) -> NotALaplacian | None:
+    """The reason why one reverse pass of all walkers is not that of each: it adds up what one value is to several."""
+    shape = found.output.type.shape
+    if math.prod(shape) == 1:
+        return None
+    if found.walker_axes < len(shape):
+        return NotALaplacian(Ground.NOT_IN_PARTS, "walkers that share the coordinates have no adjoint of each")
+    for marks in found.marks.values():
+        if (why := mixed(flat, cone, found.x, marks)) is not None:
+            return NotALaplacian(why.ground, f"walkers have no adjoint of each: {why.reason}", why.node)
+    return None
 
 
 def _array(weights: Sequence[Fraction], dtype: Any) -> Any:

@@ -21,8 +21,8 @@ from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.ops import FLOATS
 from fusionlab.hlo.view import Node, Value, direction_of
 
-DRAWS = 4
-"""Draws of parameters: as they come, without biases, and with one or the other half of them vanishing."""
+_STATES = 4
+"""States of the parameters: as they come, without biases, and with one or the other half of them vanishing."""
 
 
 def subgradients(nodes: Iterable[Node], extremes: Iterable[Node], numbers: Mapping[Value, int]) -> dict[Value, int]:
@@ -68,7 +68,8 @@ def _operands_of_extreme(value: Value) -> tuple[Value, ...]:
 def coincident(number: int, array: np.ndarray, electrons: int, each: int) -> np.ndarray:
     """Residues [draws, ...] of the argument ``number`` (0: the positions) with equal values among them.
 
-    Positions are of walkers one after another in memory, ``electrons`` times ``each`` coordinates of each.
+    Positions are of walkers one after another in memory, ``electrons`` times ``each`` coordinates of each. All draws
+    but the last three have the parameters as they come.
     """
     if array.dtype.kind not in "fc":
         return array
@@ -77,14 +78,15 @@ def coincident(number: int, array: np.ndarray, electrons: int, each: int) -> np.
         for at, walker in enumerate(array.reshape(-1, electrons, each)):
             walker[...] = _PATTERNS[at % len(_PATTERNS)](walker)
     else:
-        vanishing = (False, array.ndim <= 2, number % 2 == 0, number % 2 == 1)
-        array[[vanishing[draw % DRAWS] for draw in range(len(array))]] = 0
+        vanishing = (array.ndim <= 2, number % 2 == 0, number % 2 == 1)
+        array[[*[False] * (len(array) - len(vanishing)), *vanishing]] = 0
     return array
 
 
 def draws(walkers: int) -> range:
-    """The draws in which so many ``walkers`` have all patterns, and the parameters are in every state."""
-    return range(max(DRAWS, -(-len(_PATTERNS) // walkers)))
+    """The draws in which so many ``walkers`` have all patterns with the parameters as they come, and some in each other
+    state."""
+    return range(-(-len(_PATTERNS) // walkers) + _STATES - 1)
 
 
 def _with(x: np.ndarray, at: Any, elements: Any) -> np.ndarray:

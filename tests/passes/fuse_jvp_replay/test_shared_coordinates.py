@@ -82,14 +82,17 @@ def test_walkers_that_share_their_coordinates_are_not_taken_in_parts(lowered):
     assert any("walkers that share the coordinates cannot be taken in parts" in str(e) for e in result.events)
 
 
-@pytest.mark.parametrize("walkers", [1, 2, 3, 12])
-def test_all_patterns_of_equal_inputs_are_drawn_however_few_walkers_there_are(walkers):
+@pytest.mark.parametrize("walkers", [1, 2, 3, 12, 64])
+def test_parameters_as_they_come_meet_all_patterns_of_equal_inputs(walkers):
     draws = equal_inputs.draws(walkers)
-    array = _random.standard_normal((len(draws), walkers, 4, 3))
-    drawn = equal_inputs.coincident(0, array, 4, 3).reshape(-1, 4, 3)
-    assert sum(not each.any() for each in drawn) >= 1  # all at the origin
-    assert any(np.array_equal(each[-1], each[0, ::-1]) for each in drawn)
-    assert len(drawn) >= 12
+    weights = equal_inputs.coincident(1, np.ones((len(draws), 4, 4, 4)), 4, 3)
+    positions = equal_inputs.coincident(0, _random.standard_normal((len(draws), walkers, 4, 3)), 4, 3)
+    as_they_come = [each for own, w in zip(positions, weights, strict=True) if w.all() for each in own]
+    at_one_place = [x for x in as_they_come if np.array_equal(x[-1], x[0]) and not np.array_equal(x[1], x[0])]
+    assert any(x.any() for x in at_one_place)
+    assert any(not x.any() for x in as_they_come)  # all at the origin
+    assert any(np.array_equal(x[-1], x[0, ::-1]) for x in as_they_come)  # with coordinates exchanged
+    assert sum(not w.any() for w in weights) == 1
 
 
 def test_what_walkers_share_has_no_source_of_each(lowered, run_raised):
@@ -107,7 +110,57 @@ def test_what_walkers_share_has_no_source_of_each(lowered, run_raised):
         truth = jax.jit(mapped, compiler_options=CPU_OPTIONS)(R, POSITIONS)
     refused = run_pipeline(program, parse_pipeline("transpose-replay"), Setting())
     assert not refused.applied
-    assert any("has its walkers merged with another axis" in str(event) for event in refused.events), refused.events
+    assert any("walkers that share the coordinates have no adjoint of each" in str(e) for e in refused.events)
     pushed = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting())
     assert pushed.applied
     np.testing.assert_allclose(run_raised(pushed.program, [R, POSITIONS])[0], truth[0], rtol=1e-9)
+
+
+def larger(a, b):
+    """The larger one, with the slope of ``a`` where both are equal."""
+    found = jax.custom_jvp(jnp.maximum)
+    found.defjvp(lambda p, t: (found(*p), jnp.where(p[0] >= p[1], *t)))
+    return found(a, b)
+
+
+def test_a_tie_of_two_nuclei_beside_parameters(lowered):
+    """A product of two parameters hides it in every draw in which one of them vanishes."""
+
+    def f(r, q, one, other):
+        a = q.reshape(-1, 3) - jnp.array([1.0, 2.0, 3.0])
+        tie = larger((a[0] ** 2).sum(), (a[-1] * a[0]).sum())
+        return jnp.tanh(jnp.concatenate([r, q]) @ FIRST[:21]).sum() + one * other * tie
+
+    def energy(r, q, one, other):
+        return in_a_loop(lambda q: f(r, q, one, other), q), f(r, q, one, other)
+
+    with jax.enable_x64(True):
+        program = lowered(jax.vmap(energy, (0, None, None, None)), R[:16], POSITIONS, np.float64(1.3), np.float64(2.3))
+    result = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting())
+    assert not result.applied
+    assert any("where two values are exactly equal" in str(event) for event in result.events), result.events
+
+
+def test_the_adjoint_of_walkers_that_mix(lowered, run_raised):
+    """One reverse pass of all walkers adds up what each is to the others."""
+
+    def mixing(x):
+        own = jnp.tanh(jnp.tanh(x @ FIRST[:12]) @ SECOND).sum(-1)
+        return own - own.mean()
+
+    def energy(x):
+        def add(k, total):
+            direction = jnp.broadcast_to(jnp.eye(12, dtype=x.dtype)[k], x.shape)
+            return total + jax.jvp(lambda y: jax.jvp(mixing, (y,), (direction,))[1], (x,), (direction,))[1]
+
+        return lax.fori_loop(0, 12, add, jnp.zeros(len(x), x.dtype)), mixing(x)
+
+    with jax.enable_x64(True):
+        program = lowered(energy, R)
+        truth = jax.jit(energy, compiler_options=CPU_OPTIONS)(R)
+    refused = run_pipeline(program, parse_pipeline("transpose-replay"), Setting())
+    assert not refused.applied
+    assert any("walkers have no adjoint of each" in str(event) for event in refused.events), refused.events
+    pushed = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting())
+    assert pushed.applied
+    np.testing.assert_allclose(run_raised(pushed.program, [R])[0], truth[0], rtol=1e-9, atol=1e-12)
