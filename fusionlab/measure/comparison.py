@@ -78,15 +78,21 @@ class Comparison:
         }
 
 
+def compiler_of(record: Mapping[str, Any]) -> str:
+    """The versions of JAX that compiled the programs of ``record``; not autotuned: kernels not chosen by their clock."""
+    alone = record["device"]["platform"] == "cuda" and record["protocol"].get("autotune") is False
+    return str(record["versions"]["jax"]) + ", not autotuned" * alone
+
+
 def latest(records: Iterable[Record]) -> tuple[list[Record], int]:
-    """The newest record of every workload on every device under every JAX, and how many older ones there are.
+    """The newest record of every workload on every device under every compiler, and how many older ones there are.
 
     In input order. Records without a measured variant count as neither.
     """
     newest: dict[tuple[str, str, str], Record] = {}
     measured = [record for record in records if record["variants"]]
     for record in measured:
-        key = (record["workload"]["title"], record["device"]["name"], record["versions"]["jax"])
+        key = (record["workload"]["title"], record["device"]["name"], compiler_of(record))
         newest[key] = max(record, newest.get(key, record), key=lambda one: one["started_utc"])
     return list(newest.values()), len(measured) - len(newest)
 

@@ -1,9 +1,10 @@
 """Records of measurements: one JSON file per run, never changed afterwards, with everything the figures depend on.
 
-Fields: ``workload``, ``pipeline``, ``commit``, ``versions``, ``flags``, ``device``, ``protocol``, ``variants`` (each
-with its raw samples, kernels and equivalence verdict), ``checked`` and ``failures``. Units are in the field names. A
-variant without a verdict that it is equal is in ``failures`` and has no figures. A record that lacks a field is
-refused by the name of that field, as is one with a field of another kind.
+Fields: ``workload``, ``pipeline``, ``commit``, ``versions``, ``flags``, ``device``, ``protocol``, ``prepared_with``
+(versions, flags and commit with which programs were made), ``variants`` (each with its raw samples, kernels and
+equivalence verdict), ``checked`` and ``failures``. Units are in the field names. A variant without a verdict that it is
+equal is in ``failures`` and has no figures. A record that lacks a field is refused by the name of that field, as is one
+with a field of another kind; ``prepared_with`` may be missing.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from fusionlab.measure.calibration import Calibration
-from fusionlab.measure.comparison import Comparison, Timed, kernels_of, measured_by
+from fusionlab.measure.comparison import Comparison, Timed, compiler_of, kernels_of, measured_by
 from fusionlab.measure.intervals import Interval
 from fusionlab.report.tables import UNKNOWN, Cell, Table, field, note, number, shown
 
@@ -77,7 +77,7 @@ def _print_protocol(record: Mapping[str, Any], console: Console) -> None:
         + "; peak (XLA): its buffer assignment, where the allocator says nothing"
         + ("; no energy, clock or temperature: NVML does not answer" if on_gpu and device["driver"] is None else ""),
     )
-    note(console, f"{versions['jax']}, Python {versions['python']}, commit {record['commit'] or 'unknown'}")
+    note(console, f"{compiler_of(record)}, Python {versions['python']}, commit {record['commit'] or 'unknown'}")
 
 
 def _variants(comparisons: Iterable[Comparison]) -> list[tuple[str, Comparison, Timed]]:
@@ -142,7 +142,7 @@ def by_device(comparisons: Iterable[Comparison]) -> dict[tuple[str, str, str, st
     """The comparisons by device, clock, versions and the variant that their ratios are of."""
     groups: dict[tuple[str, str, str, str], list[Comparison]] = {}
     for one in comparisons:
-        groups.setdefault((one.device, one.clock, one.record["versions"]["jax"], one.of), []).append(one)
+        groups.setdefault((one.device, one.clock, compiler_of(one.record), one.of), []).append(one)
     return groups
 
 
