@@ -79,7 +79,7 @@ class Comparison:
 
 
 def compiler_of(record: Mapping[str, Any]) -> str:
-    """The versions of JAX that compiled the programs of ``record``; not autotuned: kernels not chosen by their clock."""
+    """The versions of JAX that compiled the programs of ``record``; not autotuned: no kernel was chosen by clock."""
     alone = record["device"]["platform"] == "cuda" and record["protocol"].get("autotune") is False
     return str(record["versions"]["jax"]) + ", not autotuned" * alone
 
