@@ -118,6 +118,7 @@ class Preparation:
             raise
         except _DAMAGED as error:
             said = " ".join(str(error).split()) or type(error).__name__
+            said = f"it lacks {said}" if isinstance(error, KeyError) else said
             raise InputError(f"{path}: no archive of `fusionlab bench --prepare`: {said[:200]}") from None
         return found
 

@@ -142,7 +142,7 @@ def test_flipped_bytes_are_refused(archive, cli):
         ("prepared.json", edited(variants=[]), "it has no variants"),
         ("prepared.json", edited(programs=[]), "no archive of `fusionlab bench --prepare`"),
         ("prepared.json", edited(workload="x"), "its field workload is 'x'"),
-        ("prepared.json", edited(workload={}), "no archive of `fusionlab bench --prepare`: 'title'"),
+        ("prepared.json", edited(workload={}), "it lacks 'title'"),
         ("prepared.json", lambda text: text.replace(b'"within-bound"', b'"different"'), "not shown equal: different"),
         ("prepared.json", lambda text: text.replace(b'"name": "fused"', b'"name": "original"'), "two of one name"),
         ("prepared.json", lambda text: text.replace(b'"lower_s": ', b'"lower_s": "slow", "_": '), "its field lower_s"),
