@@ -135,8 +135,8 @@ class Session:
             for job, made in self._prepare_all(pending):
                 if not self.is_prepared(job):
                     self._fail(job, f"prepare: {made.problem or 'nothing was shown equal'}", made)
-            if self.left_s() < _LEAST_S:
-                return not any(not self.is_prepared(job) for job in pending) and self._options.prepare_only
+            if self.left_s() < _LEAST_S and not all(map(self.is_prepared, pending)):
+                return False
             for job in () if self._options.prepare_only else pending:
                 if self._is_done(job) or not self.is_prepared(job):
                     continue
