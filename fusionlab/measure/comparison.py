@@ -80,7 +80,7 @@ class Comparison:
 
 def compiler_of(record: Mapping[str, Any]) -> str:
     """The versions of JAX that compiled the programs of ``record``; not autotuned: no kernel was chosen by clock."""
-    alone = record["device"]["platform"] == "cuda" and record["protocol"].get("autotune") is False
+    alone = record["device"]["platform"] == "cuda" and record.get("protocol", {}).get("autotune") is False
     return str(record["versions"]["jax"]) + ", not autotuned" * alone
 
 

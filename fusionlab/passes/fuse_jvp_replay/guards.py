@@ -176,9 +176,10 @@ def _varies(node: Node, axis: int) -> bool:
 
 
 def mixed(flat: FunctionView, cone: Iterable[Node], x: Value, axes: Mapping[Value, set[int]]) -> Complaint | None:
-    """A value depends on other walkers too: it cannot be computed for some of them."""
-    dependent = reached(flat, [x])
-    for node in cone:
+    """A value, of a loop's body as well, depends on other walkers too: it cannot be computed for some of them."""
+    nodes = list(_with_bodies(cone))
+    dependent = _varying(flat, x, nodes)
+    for node in nodes:
         varying = [value for value in reads(node) if value in dependent]
         if not varying:
             continue
@@ -186,6 +187,30 @@ def mixed(flat: FunctionView, cone: Iterable[Node], x: Value, axes: Mapping[Valu
         if not kept or any(axis in axes.get(value, ()) for value in varying for axis in _reordered(node)):
             return Complaint(Ground.NOT_IN_PARTS, f"a {node.op.mnemonic} mixes walkers", node)
     return None
+
+
+def _with_bodies(nodes: Iterable[Node]) -> Iterator[Node]:
+    """``nodes``, and those of the regions of loops and branches among them."""
+    for node in nodes:
+        yield node
+        if node.op in (ops.WHILE, ops.CASE, ops.IF):
+            for region in node.regions:
+                yield from _with_bodies(region.nodes)
+
+
+def _varying(flat: FunctionView, x: Value, nodes: Iterable[Node]) -> set[Value]:
+    """What depends on ``x``: of loops among ``nodes``, without what they carry as it is, and with what a later trip
+    reads."""
+    found, loops = reached(flat, [x]), [node for node in nodes if node.op is ops.WHILE]
+    carried, kept = [x], set[Value]()
+    for node in loops:
+        body = node.regions[-1]
+        for at, (result, returned) in enumerate(zip(node.results, body.returns, strict=True)):
+            if returned is body.arguments[at] and node.operands[at] not in found:
+                kept.add(result)
+            elif result in found and is_float(result):
+                carried += [region.arguments[at] for region in node.regions]
+    return reached(flat, carried) - kept
 
 
 def _reordered(node: Node) -> Iterator[int]:

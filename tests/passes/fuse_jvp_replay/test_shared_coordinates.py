@@ -141,12 +141,22 @@ def test_a_tie_of_two_nuclei_beside_parameters(lowered):
     assert any("where two values are exactly equal" in str(event) for event in result.events), result.events
 
 
-def test_the_adjoint_of_walkers_that_mix(lowered, run_raised):
-    """One reverse pass of all walkers adds up what each is to the others."""
+def at_the_end(x):
+    own = jnp.tanh(jnp.tanh(x @ FIRST[:12]) @ SECOND).sum(-1)
+    return own - own.mean()
 
-    def mixing(x):
-        own = jnp.tanh(jnp.tanh(x @ FIRST[:12]) @ SECOND).sum(-1)
-        return own - own.mean()
+
+def in_the_body_of_a_loop(x):
+    def layer(h, w):
+        h = jnp.tanh(h @ w)
+        return h - h.mean(0), None
+
+    return lax.scan(layer, x @ FIRST[:12], jnp.stack([SECOND, SECOND.T]))[0].sum(-1)
+
+
+@pytest.mark.parametrize("mixing", [at_the_end, in_the_body_of_a_loop])
+def test_the_adjoint_of_walkers_that_mix(mixing, lowered, run_raised):
+    """One reverse pass of all walkers adds up what each is to the others."""
 
     def energy(x):
         def add(k, total):
