@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import math
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -49,7 +50,7 @@ _FIELDS = {
 }  # fmt: skip
 _DAMAGED = (
     zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, RecursionError, LookupError,
-    AttributeError, TypeError, ValueError, OSError,
+    AttributeError, TypeError, ValueError, OSError, MemoryError,
 )  # fmt: skip
 """What the readers of ZIP, NumPy and JSON raise for bytes that they cannot read."""
 
@@ -107,10 +108,12 @@ class Preparation:
         content = read_file(path)
         try:
             with zipfile.ZipFile(io.BytesIO(content)) as file:
-                if sum(member.file_size for member in file.infolist()) > MOST_BYTES:
-                    raise ValueError(f"its members have more than {MOST_BYTES:,} bytes")
+                _require_small(file)
                 document = json.loads(file.read("prepared.json"))
-                with np.load(io.BytesIO(file.read("inputs.npz")), allow_pickle=False) as stored:
+                inputs = file.read("inputs.npz")
+                with zipfile.ZipFile(io.BytesIO(inputs)) as inner:
+                    _require_small(inner)
+                with np.load(io.BytesIO(inputs), allow_pickle=False) as stored:
                     arrays = tuple(stored[f"arr_{at}"] for at in range(len(stored.files)))
                 modules = {name: file.read(f"{name}.mlirbc") for name in document["programs"]}
             found = _read(document, modules, arrays, path)
@@ -161,10 +164,17 @@ def _read(document: Any, modules: dict[str, bytes], arrays: tuple[np.ndarray, ..
     return found
 
 
+def _require_small(file: zipfile.ZipFile) -> None:
+    if sum(member.file_size for member in file.infolist()) > MOST_BYTES:
+        raise ValueError(f"its members have more than {MOST_BYTES:,} bytes")
+
+
 def _fields(document: Any, kinds: dict[str, Any]) -> dict[str, Any]:
     """The fields of ``document``, of their kinds; ValueError for one of another."""
     for name, kind in kinds.items():
-        if not isinstance(document[name], (float, int) if kind is float else kind):
+        value = document[name]
+        fits = isinstance(value, (float, int) if kind is float else kind) and isinstance(value, bool) == (kind is bool)
+        if not fits or (kind is float and not math.isfinite(value)):
             raise ValueError(f"its field {name} is {document[name]!r:.40}")
     return {name: document[name] for name in kinds}
 

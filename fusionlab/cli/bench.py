@@ -98,15 +98,14 @@ def command(
         raise InputError(f"--seed must be between 0 and {_MOST_SEED}, not {plan['seed']}")
     if prepare is not None:
         options.require_file_name(str(prepare), "--prepare")
-    given = _given()
-    if prepare is not None and (wrong := sorted(given & (_TIMED - {"device", "as_json", "quiet", "file"}))):
-        raise InputError(f"--prepare times nothing: leave --{wrong[0].replace('_', '-')} out")
+    if prepare is not None and (wrong := _given() & (_TIMED - {"device", "as_json", "quiet", "file"})):
+        raise InputError(f"--prepare times nothing: leave {_typed(wrong)} out")
     if prepare is not None and check_only:
         raise InputError("--check-only keeps verdicts alone, and --prepare makes more: name one of them")
     if is_prepared(source["file"]):
-        if wrong := sorted(given - _TIMED):
-            option = wrong[0].replace("_", "-")
-            raise InputError(f"{source['file']} has its variants, shown equal, and is only timed: leave --{option} out")
+        if wrong := _given() - _TIMED:
+            words = f"{source['file']} has its variants, shown equal, and is only timed"
+            raise InputError(f"{words}: leave {_typed(wrong)} out")
         make: Callable[[], Preparation] = partial(Preparation.load, Path(source["file"]))
     else:
         make = _preparation(source, target, asked, also, against, options.check_limits(check_walkers), where)
@@ -138,6 +137,12 @@ def _given() -> set[str]:
     """The names of the options on the command line."""
     context = click.get_current_context()
     return {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+
+
+def _typed(names: set[str]) -> str:
+    """The first option of ``names``, as it is typed."""
+    options = [one for one in click.get_current_context().command.params if one.name in names]
+    return str(options[0].opts[0])
 
 
 def _name(variant: dict[str, Any]) -> Any:

@@ -163,15 +163,15 @@ class Session:
         not begun."""
         running: list[tuple[BenchCall, Child]] = []
         for job in pending:
-            if self.done.get(job.name, {}).get("state") == "failed":
-                self._archive(job).unlink(missing_ok=True)
-            if self.is_prepared(job):
+            again = self.done.get(job.name, {}).get("state") == "failed"
+            if self.is_prepared(job) and not again:
                 continue
             if len(running) >= self._options.jobs:
                 first, child = running.pop(0)
                 yield first, child.wait()
             if self.left_s() < _LEAST_S:
                 break
+            self._archive(job).unlink(missing_ok=True)
             _say(f"prepare: {job.name}")
             folders = {
                 "device": self._options.device,

@@ -260,6 +260,8 @@ def _no_adjoint_of_each(flat: FunctionView, cone: Sequence[Node], found: Laplaci
         return None
     if found.walker_axes < len(shape):
         return NotALaplacian(Ground.NOT_IN_PARTS, "walkers that share the coordinates have no adjoint of each")
+    if any(extent > 1 and axis not in found.marks for axis, extent in enumerate(shape)):
+        return NotALaplacian(Ground.NOT_IN_PARTS, "walkers have no adjoint of each: their axes are not known")
     for marks in found.marks.values():
         if (why := mixed(flat, cone, found.x, marks)) is not None:
             return NotALaplacian(why.ground, f"walkers have no adjoint of each: {why.reason}", why.node)

@@ -176,41 +176,49 @@ def _varies(node: Node, axis: int) -> bool:
 
 
 def mixed(flat: FunctionView, cone: Iterable[Node], x: Value, axes: Mapping[Value, set[int]]) -> Complaint | None:
-    """A value, of a loop's body as well, depends on other walkers too: it cannot be computed for some of them."""
-    nodes = list(_with_bodies(cone))
-    dependent = _varying(flat, x, nodes)
-    for node in nodes:
+    """A value, also in the body of a loop, depends on other walkers too: it cannot be computed for some of them."""
+    dependent = _dependent(flat, x)
+    for node in _with_bodies(cone):
         varying = [value for value in reads(node) if value in dependent]
         if not varying:
             continue
-        kept = all(axes.get(value) for value in node.results if value in dependent and is_float(value))
+        kept = all(axes.get(value) for value in node.results if value in dependent)
         if not kept or any(axis in axes.get(value, ()) for value in varying for axis in _reordered(node)):
             return Complaint(Ground.NOT_IN_PARTS, f"a {node.op.mnemonic} mixes walkers", node)
     return None
 
 
 def _with_bodies(nodes: Iterable[Node]) -> Iterator[Node]:
-    """``nodes``, and those of the regions of loops and branches among them."""
+    """``nodes``, and those of branches and of the bodies of loops among them; whether walkers go on is asked of all."""
     for node in nodes:
         yield node
         if node.op in (ops.WHILE, ops.CASE, ops.IF):
-            for region in node.regions:
+            for region in node.regions[-1:] if node.op is ops.WHILE else node.regions:
                 yield from _with_bodies(region.nodes)
 
 
-def _varying(flat: FunctionView, x: Value, nodes: Iterable[Node]) -> set[Value]:
-    """What depends on ``x``: of loops among ``nodes``, without what they carry as it is, and with what a later trip
-    reads."""
-    found, loops = reached(flat, [x]), [node for node in nodes if node.op is ops.WHILE]
-    carried, kept = [x], set[Value]()
-    for node in loops:
-        body = node.regions[-1]
-        for at, (result, returned) in enumerate(zip(node.results, body.returns, strict=True)):
-            if returned is body.arguments[at] and node.operands[at] not in found:
-                kept.add(result)
-            elif result in found and is_float(result):
-                carried += [region.arguments[at] for region in node.regions]
-    return reached(flat, carried) - kept
+def _dependent(flat: FunctionView, x: Value) -> set[Value]:
+    """What depends on ``x``, of what loops carry each value by itself."""
+    found, before = {x}, 0
+    while len(found) > before:
+        before = len(found)
+        for node in flat.walk():
+            if node.op is ops.WHILE:
+                condition, body = node.regions
+                parts = (node.operands, condition.arguments, body.arguments, body.returns, node.results)
+                for given, asked, argument, returned, result in zip(*parts, strict=True):
+                    changes = returned is not argument and (returned in found or condition.returns[0] in found)
+                    if given in found or changes:
+                        found |= {asked, argument, result}
+            elif node.op in (ops.CASE, ops.IF):
+                chosen = node.operands[0] in found
+                returns = zip(*(region.returns for region in node.regions), strict=True)
+                for result, each in zip(node.results, returns, strict=True):
+                    if chosen or not found.isdisjoint(each):
+                        found.add(result)
+            elif not found.isdisjoint(reads(node)):
+                found.update(node.results)
+    return found
 
 
 def _reordered(node: Node) -> Iterator[int]:

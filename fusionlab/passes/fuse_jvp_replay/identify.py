@@ -308,7 +308,8 @@ class Identification:
             found = self._found_again()
         if found is None and refused is None and self._has_powers():
             self.options = replace(self.options, powers_by_base=True)
-            found = self._found_again()
+            with contextlib.suppress(Unevaluated):  # then there is no match, as before
+                found = self._found_again()
         if found is None and refused is not None:
             raise refused
         return found

@@ -174,3 +174,68 @@ def test_the_adjoint_of_walkers_that_mix(mixing, lowered, run_raised):
     pushed = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting())
     assert pushed.applied
     np.testing.assert_allclose(run_raised(pushed.program, [R])[0], truth[0], rtol=1e-9, atol=1e-12)
+
+
+def nested_loops(x):
+    """The inner loop's mean reads x only through what the outer loop carries."""
+
+    def outer(c, w):
+        def inner(state, _):
+            s, acc = state
+            acc = jnp.tanh(acc + s @ w)
+            return (s, acc - acc.mean(0)), None
+
+        (_, acc), _ = lax.scan(inner, (c, jnp.zeros((len(x), 16), x.dtype)), None, length=2)
+        return jnp.tanh(x @ FIRST[:12] + acc), None
+
+    return lax.scan(outer, jnp.zeros((len(x), 16), x.dtype), jnp.stack([SECOND, SECOND.T]))[0].sum(-1)
+
+
+def by_a_predicate_of_all(x):
+    own = jnp.tanh(x @ FIRST[:12])
+    return jnp.where((x[:, 0] > 1.5).any(), own.sum(-1), jnp.sin(own).sum(-1))
+
+
+def by_a_branch_of_all(x):
+    own = jnp.tanh(x @ FIRST[:12])
+    return lax.cond((x[:, 0] > 1.5).any(), lambda h: h.sum(-1), lambda h: jnp.sin(h).sum(-1), own)
+
+
+def laplacian_of_all(function, x):
+    def add(k, total):
+        direction = jnp.broadcast_to(jnp.eye(12, dtype=x.dtype)[k], x.shape)
+        return total + jax.jvp(lambda y: jax.jvp(function, (y,), (direction,))[1], (x,), (direction,))[1]
+
+    return lax.fori_loop(0, 12, add, jnp.zeros(len(x), x.dtype)), function(x)
+
+
+@pytest.mark.parametrize("function", [at_the_end, in_the_body_of_a_loop, nested_loops, by_a_predicate_of_all,
+                                      by_a_branch_of_all])  # fmt: skip
+def test_walkers_that_mix_are_not_taken_in_parts(function, lowered, run_raised):
+    with jax.enable_x64(True):
+        program = lowered(lambda x: laplacian_of_all(function, x), R)
+        truth = jax.jit(lambda x: laplacian_of_all(function, x), compiler_options=CPU_OPTIONS)(R)
+    result = run_pipeline(program, parse_pipeline("sparsify-directions{chunks=4}"), Setting())
+    assert not result.applied, result.events
+    whole = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting())
+    np.testing.assert_allclose(run_raised(whole.program, [R])[0], truth[0], rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("passes", ["sparsify-directions{chunks=4}", "transpose-replay"])
+def test_a_loop_with_weights_and_a_number_for_all_walkers(passes, lowered, run_raised):
+    """It carries its weights as they are, and a factor of its own; neither depends on the walkers."""
+
+    def decaying(x):
+        def layer(state, w):
+            h, t = state
+            return (jnp.tanh(h @ w) * t, t * 0.9), None
+
+        (h, _), _ = lax.scan(layer, (x @ FIRST[:12], jnp.ones((), x.dtype)), jnp.stack([SECOND, SECOND.T]))
+        return h.sum(-1)
+
+    with jax.enable_x64(True):
+        program = lowered(lambda x: laplacian_of_all(decaying, x), R)
+        truth = jax.jit(lambda x: laplacian_of_all(decaying, x), compiler_options=CPU_OPTIONS)(R)
+    result = run_pipeline(program, parse_pipeline(passes), Setting())
+    assert result.applied, result.events
+    np.testing.assert_allclose(run_raised(result.program, [R])[0], truth[0], rtol=1e-9, atol=1e-12)
