@@ -63,6 +63,11 @@ class Circumstances:
     progress: Progress = lambda line: None
     kept: StudyCache = field(default_factory=StudyCache)
 
+    @property
+    def ahead(self) -> Circumstances:
+        """These with the absent target of an attached GPU, which XLA's autotuner needs for itself."""
+        return replace(self, target=self.target.absent or self.target)
+
     def walkers_of(self, source: Workload) -> int:
         """The number of walkers at which ``source`` is checked."""
         return source.walkers if self.check_walkers is None else self.check_walkers

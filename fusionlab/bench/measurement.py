@@ -54,7 +54,6 @@ class MeasurementPlan:
 
     runs: int = RUNS
     repeats: int = 10
-    seed: int = 1
     counters: bool = False
     autotune: bool = True
     time_limit: float | None = None
@@ -219,21 +218,22 @@ def time_all(
     for one in measured:
         one.wall_us = samples[one.variant.name]
         one.after = nvml.state() if nvml else None
-    alone = {id(one): one for one in measured}
+    alone = {one.variant.name: one for one in measured}
     if target.kind == "cuda":
-        alone = {id(one): again for one in measured if in_time(_ALONE, one)
+        alone = {one.variant.name: again for one in measured if in_time(_ALONE, one)
                  and (again := _without_graphs(one, target, plan, failures, progress)) is not None}  # fmt: skip
     for one in measured:
-        if id(one) in alone and in_time("trace", one):
-            again = alone[id(one)]
+        if one.variant.name in alone and in_time("trace", one):
+            again = alone[one.variant.name]
             one.device = device_time(trace_runs(again.run, plan.runs, again.compiled.module.name), again.compiled)
             if one.device.problem:
                 failures.append(Failure(one.variant.name, "trace", one.device.problem))
     if target.kind == "cuda":
-        timed = [one for one in measured if id(one) in alone and in_time("wall time without CUDA graphs", one)]
-        samples = interleaved({one.variant.name: alone[id(one)].run for one in timed}, plan.repeats) if timed else {}
-        for one in timed:
-            one.wall_without_graphs_us = samples[one.variant.name]
+        runs = {one.variant.name: alone[one.variant.name].run for one in measured
+                if one.variant.name in alone and in_time("wall time without CUDA graphs", one)}  # fmt: skip
+        samples = interleaved(runs, plan.repeats) if runs else {}
+        for one in measured:
+            one.wall_without_graphs_us = samples.get(one.variant.name)
     for one in measured if nvml else ():
         if in_time("energy", one):
             assert nvml is not None

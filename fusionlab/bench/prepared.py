@@ -14,7 +14,7 @@ import json
 import math
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,18 +23,21 @@ from typing import Any
 import jax
 import numpy as np
 
-from fusionlab.bench.variants import Failure, Variant, attempt, last_of
+from fusionlab.bench.variants import FUSED, Failure, Variant, attempt, last_of, make_variants
 from fusionlab.codegen.executable import numpy_dtype
 from fusionlab.codegen.raising import Raising, raise_program
 from fusionlab.codegen.raising.devices import RaisingOfAllDevices
 from fusionlab.equivalence.oracle import converted
 from fusionlab.equivalence.samples import Sample, signature_samples
 from fusionlab.equivalence.verdict import Verdict
+from fusionlab.equivalence.verdict_store import VerdictStore
 from fusionlab.errors import InputError
 from fusionlab.files import MOST_BYTES, read_file, write_whole
 from fusionlab.hlo import lowering
 from fusionlab.hlo.program import Program
 from fusionlab.measure.environment import software
+from fusionlab.measure.peers import Peer
+from fusionlab.passes.interface import Pass
 from fusionlab.passes.pipeline import print_pipeline
 from fusionlab.study import Circumstances, lower, measure
 from fusionlab.workload import Workload
@@ -184,17 +187,24 @@ def is_prepared(path: str | None) -> bool:
     return path is not None and zipfile.is_zipfile(path)
 
 
-def prepared(
+def prepare(
     source: Workload | Program,
-    variants: Sequence[Variant],
-    failures: list[Failure],
-    passes: Sequence[Any],
+    pipelines: Mapping[str, Sequence[Pass]],
+    peers: Mapping[str, Peer],
     given: Circumstances,
-    seed: int,
     *,
-    verdicts_only: bool,
+    store: VerdictStore | None = None,
+    seed: int = 1,
+    verdicts_only: bool = False,
 ) -> Preparation:
-    """The ``variants`` of ``source`` with what they are measured with, unless only verdicts are asked for."""
+    """The variants of ``source``, shown equal, with what they are measured with; the target need not be attached.
+
+    ``pipelines`` are by the names of the variants that they make; ``store`` keeps verdicts, and ``verdicts_only`` asks
+    for no more than these. InputError: the source itself cannot be lowered."""
+    if isinstance(source, Program) and source.devices > 1:
+        raise InputError(f"{source.provenance}: a program of {source.devices} devices; only one device is timed")
+    variants, failures = make_variants(source, pipelines, peers, given, store)
+    passes = pipelines.get(FUSED)
     if not variants:
         raise InputError(f"the source cannot be measured as it stands ({last_of(failures[0].name, failures)})")
     found = Preparation(
@@ -244,8 +254,7 @@ def _log_psi(source: Workload | Program, given: Circumstances, failures: list[Fa
     that is no local energy."""
     if isinstance(source, Program) or source.program != "local-energy":
         return None
-    alone = source.rebuild(program="log-psi", laplacian=None)
-    ahead = dataclasses.replace(given, target=given.target.absent or given.target)
+    alone, ahead = source.rebuild(program="log-psi", laplacian=None), given.ahead
     found = attempt("log-psi", "compile", lambda: measure(alone, lower(alone, ahead), ahead), failures)
     if found is None or found.flops is None:
         return None

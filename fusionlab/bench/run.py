@@ -11,58 +11,32 @@ import datetime
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from fusionlab.bench import measurement
 from fusionlab.bench.measurement import Measured, MeasurementPlan, Ready, compiled
-from fusionlab.bench.prepared import Preparation, prepared
-from fusionlab.bench.variants import FUSED, Failure, Variant, last_of, make_variants
+from fusionlab.bench.prepared import Preparation
+from fusionlab.bench.variants import Failure, Variant, last_of
 from fusionlab.codegen.compile import versions
 from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.verdict import Verdict
-from fusionlab.equivalence.verdict_store import VerdictStore
 from fusionlab.errors import InputError
 from fusionlab.hlo.cost import program_cost
-from fusionlab.hlo.program import Program
 from fusionlab.ledger.footprint import peak_bytes
 from fusionlab.ledger.ledger import count_launches
 from fusionlab.measure.device_time import DROPPED, condensed, kernel_table, measured_share
 from fusionlab.measure.environment import environment
 from fusionlab.measure.intervals import median, ratio_of_medians
 from fusionlab.measure.nvml import open_nvml
-from fusionlab.measure.peers import Peer
 from fusionlab.measure.records import FORMAT
-from fusionlab.passes.interface import Pass
-from fusionlab.study import Circumstances, Progress
-from fusionlab.workload import Workload
+from fusionlab.study import Progress
 
 _MOST_COUNTERS = 50
 _VERDICT = (
     "verdict", "max_abs_error", "tolerance", "max_abs_error_float64", "tolerance_float64", "walkers", "reason"
 )  # fmt: skip
-
-
-def prepare(
-    source: Workload | Program,
-    pipelines: Mapping[str, Sequence[Pass]],
-    peers: Mapping[str, Peer],
-    given: Circumstances,
-    *,
-    store: VerdictStore | None = None,
-    seed: int = 1,
-    verdicts_only: bool = False,
-) -> Preparation:
-    """The variants of ``source``, shown equal, with what they are measured with; the target need not be attached.
-
-    ``pipelines`` are by the names of the variants that they make; ``store`` keeps verdicts, and ``verdicts_only`` asks
-    for no more than these. InputError: the source itself cannot be lowered."""
-    if isinstance(source, Program) and source.devices > 1:
-        raise InputError(f"{source.provenance}: a program of {source.devices} devices; only one device is timed")
-    variants, failures = make_variants(source, pipelines, peers, given, store)
-    passes = pipelines.get(FUSED, ())
-    return prepared(source, variants, failures, passes, given, seed, verdicts_only=verdicts_only)
 
 
 def bench(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -121,9 +121,7 @@ class _Maker:
         known = max((first for first in self.done if passes[: len(first)] == first), key=len, default=())
         result, seconds = self.done.get(known, (Result(program, ()), 0.0))
         if rest := passes[len(known) :]:
-            # What candidates cost is compiled ahead of time: XLA's autotuner needs the device for itself.
-            given = replace(self.given, target=self.given.target.absent or self.given.target)
-            made, more = rewrite(result.program, rest, given)
+            made, more = rewrite(result.program, rest, self.given.ahead)
             result, seconds = Result(made.program, (*result.events, *made.events)), seconds + more
         self.done[passes] = result, seconds
         return result, seconds

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 _CPU_WALKERS = 16
 """Walkers that a CPU evaluates in a second; 1,024 take minutes."""
-_TIMED = {"device", "runs", "repeats", "records", "counters", "autotune", "time_limit", "as_json", "quiet", "file"}
-"""The options of a run that only times: what remains to be said of an archive."""
+_OF_TIMING = ("runs", "repeats", "records", "counters", "autotune", "time_limit")
+_OF_ALL = ("file", "device", "as_json", "quiet")
+"""The options of timing, and those that go with preparing and with timing alike."""
 _MOST_SEED = 2**32 - 1
 """The largest seed of JAX's keys without float64."""
 
@@ -71,6 +72,7 @@ def command(
     asked: dict[str, Any],
     also: Sequence[str],
     against: str | None,
+    seed: int,
     records: str | None,
     verdicts: str | None,
     check_only: bool,
@@ -94,22 +96,23 @@ def command(
         raise InputError("--runs must be at least 2 (the first is dropped) and --repeats at least 1")
     if plan["time_limit"] is not None and not plan["time_limit"] > 0:
         raise InputError(f"--time-limit must be above 0 seconds, not {plan['time_limit']:g}")
-    if not 0 <= plan["seed"] <= _MOST_SEED:
-        raise InputError(f"--seed must be between 0 and {_MOST_SEED}, not {plan['seed']}")
+    if not 0 <= seed <= _MOST_SEED:
+        raise InputError(f"--seed must be between 0 and {_MOST_SEED}, not {seed}")
     if prepare is not None:
         options.require_file_name(str(prepare), "--prepare")
-    if prepare is not None and (wrong := _given() & (_TIMED - {"device", "as_json", "quiet", "file"})):
-        raise InputError(f"--prepare times nothing: leave {_typed(wrong)} out")
+    given = options.on_command_line(click.get_current_context())
+    if prepare is not None and (timing := [word for name, word in given.items() if name in _OF_TIMING]):
+        raise InputError(f"--prepare times nothing: leave {timing[0]} out")
     if prepare is not None and check_only:
         raise InputError("--check-only keeps verdicts alone, and --prepare makes more: name one of them")
     if is_prepared(source["file"]):
-        if wrong := _given() - _TIMED:
+        if others := [word for name, word in given.items() if name not in (*_OF_TIMING, *_OF_ALL)]:
             words = f"{source['file']} has its variants, shown equal, and is only timed"
-            raise InputError(f"{words}: leave {_typed(wrong)} out")
+            raise InputError(f"{words}: leave {others[0]} out")
         make: Callable[[], Preparation] = partial(Preparation.load, Path(source["file"]))
     else:
         make = _preparation(source, target, asked, also, against, options.check_limits(check_walkers), where)
-        make = partial(make, store=_store(verdicts, where), seed=plan["seed"], verdicts_only=check_only)
+        make = partial(make, store=_store(verdicts, where), seed=seed, verdicts_only=check_only)
     records = str(kept_folder("bench")) if records is None else records
     if records == "":
         raise InputError("--records needs the name of a folder, or none for no record")
@@ -133,18 +136,6 @@ def command(
     return record, exit_code(["not measured"] if record["pipeline"] and FUSED not in names else [])
 
 
-def _given() -> set[str]:
-    """The names of the options on the command line."""
-    context = click.get_current_context()
-    return {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-
-
-def _typed(names: set[str]) -> str:
-    """The first option of ``names``, as it is typed."""
-    options = [one for one in click.get_current_context().command.params if one.name in names]
-    return str(options[0].opts[0])
-
-
 def _name(variant: dict[str, Any]) -> Any:
     return variant["name"]
 
@@ -159,7 +150,7 @@ def _preparation(
     where: dict[str, Any],
 ) -> Callable[..., Preparation]:
     """``prepare`` for what the options name; InputError for what is invalid for any source."""
-    from fusionlab.bench.run import prepare
+    from fusionlab.bench.prepared import prepare
     from fusionlab.bench.variants import FUSED
     from fusionlab.measure.peers import DEFAULT_PEERS, peers_of
 

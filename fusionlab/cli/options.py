@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from fusionlab.cli.terminal import console_for, finish, progress_for, start
@@ -158,6 +159,15 @@ check = _gathered(
     no_exact=click.option("--no-exact", is_flag=True, help="Leave out the exact check, in prime fields."),
 )
 """The limits of a check, as ``check``."""
+
+
+def on_command_line(context: click.Context) -> dict[str, str]:
+    """The options and arguments that are on the command line: by the parameter's name, as they are typed."""
+    return {
+        str(one.name): one.opts[-1]
+        for one in context.command.params
+        if context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE
+    }
 
 
 def require_file_name(name: str, option: str) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from fusionlab.cli import options, paper
 from fusionlab.cli.exit_codes import endings_of, say_endings
@@ -136,13 +135,8 @@ def command(
 def _whole_matrix(context: click.Context) -> tuple[dict[str, Any], int]:
     """``fusionlab paper`` with its defaults. InputError for any option of one program's study."""
     shared = ("as_json", "quiet")
-    typed = [
-        parameter.opts[-1]
-        for parameter in context.command.params
-        if parameter.name not in ("whole_matrix", *shared)
-        and context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
-    ]
-    if typed:
+    given = options.on_command_line(context)
+    if typed := [word for name, word in given.items() if name not in ("whole_matrix", *shared)]:
         raise InputError(f"--paper is of the whole matrix, without {', '.join(typed)}: see fusionlab paper --help")
     done: tuple[dict[str, Any], int] = context.invoke(paper.command, **{name: context.params[name] for name in shared})
     return done

@@ -60,10 +60,9 @@ def find_laplacian(candidate: TraceCandidate, deadline: float = math.inf) -> Lap
                     reasons.append(reason)
         if (uncovered := next((reason for reason in reasons if isinstance(reason, UncoveredMatch)), None)) is not None:
             raise uncovered
-        where = "before the loop" if candidate.replay else "without directions"
-        count = len({value for _, value in tried})
-        none = f"of {count} values {where}, none has the Laplacian that {candidate.subject} computes"
         if not shared:  # what is sought beside does not hide that there is no Laplacian of the usual form
+            where = "before the loop" if candidate.replay else "without directions"
+            none = f"of {len(tried)} values {where}, none has the Laplacian that {candidate.subject} computes"
             refused += reasons or [NoMatch(Ground.FUNCTION_NOT_FOUND, none)]
     raise next((reason for reason in refused if isinstance(reason, LimitReached)), refused[0])
 

@@ -49,7 +49,7 @@ class RewrittenEntry:
             reason = f"{found.x.type.shape[found.longest]} walkers cannot be taken in {chunks} parts"
             raise NotALaplacian(Ground.NOT_IN_PARTS, reason)
         self.cone = live_nodes(flat.nodes, [*flat.arguments, found.x], [found.output])
-        if chunks > 1 and (why := mixed(flat, self.cone, found.x, found.marks[found.longest])) is not None:
+        if chunks > 1 and (why := mixed(flat, self.cone, found.x, [found.marks[found.longest]])) is not None:
             raise NotALaplacian(why.ground, f"the walkers cannot be taken in parts: {why.reason}", why.node)
         if options.adjoint and (refused := _no_adjoint_of_each(flat, self.cone, found)) is not None:
             raise refused
@@ -262,9 +262,8 @@ def _no_adjoint_of_each(flat: FunctionView, cone: Sequence[Node], found: Laplaci
         return NotALaplacian(Ground.NOT_IN_PARTS, "walkers that share the coordinates have no adjoint of each")
     if any(extent > 1 and axis not in found.marks for axis, extent in enumerate(shape)):
         return NotALaplacian(Ground.NOT_IN_PARTS, "walkers have no adjoint of each: their axes are not known")
-    for marks in found.marks.values():
-        if (why := mixed(flat, cone, found.x, marks)) is not None:
-            return NotALaplacian(why.ground, f"walkers have no adjoint of each: {why.reason}", why.node)
+    if (why := mixed(flat, cone, found.x, found.marks.values())) is not None:
+        return NotALaplacian(why.ground, f"walkers have no adjoint of each: {why.reason}", why.node)
     return None
 
 

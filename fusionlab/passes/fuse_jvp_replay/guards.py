@@ -175,16 +175,21 @@ def _varies(node: Node, axis: int) -> bool:
     return bool((array != array.take([0], axis)).any()) and not bool(np.isnan(array).all())
 
 
-def mixed(flat: FunctionView, cone: Iterable[Node], x: Value, axes: Mapping[Value, set[int]]) -> Complaint | None:
-    """A value, also in the body of a loop, depends on other walkers too: it cannot be computed for some of them."""
+def mixed(
+    flat: FunctionView, cone: Iterable[Node], x: Value, every: Collection[Mapping[Value, set[int]]]
+) -> Complaint | None:
+    """A value, also in the body of a loop, depends on other walkers too: it cannot be computed for some of them.
+
+    Each of ``every`` has the axes of values that count walkers along one axis."""
     dependent = _dependent(flat, x)
     for node in _with_bodies(cone):
         varying = [value for value in reads(node) if value in dependent]
         if not varying:
             continue
-        kept = all(axes.get(value) for value in node.results if value in dependent)
-        if not kept or any(axis in axes.get(value, ()) for value in varying for axis in _reordered(node)):
-            return Complaint(Ground.NOT_IN_PARTS, f"a {node.op.mnemonic} mixes walkers", node)
+        for axes in every:
+            kept = all(axes.get(value) for value in node.results if value in dependent)
+            if not kept or any(axis in axes.get(value, ()) for value in varying for axis in _reordered(node)):
+                return Complaint(Ground.NOT_IN_PARTS, f"a {node.op.mnemonic} mixes walkers", node)
     return None
 
 

@@ -47,9 +47,8 @@ def second_derivatives(
     """
     x, axes = environment[state.x], state.walker_axes
     walkers, inner = np.shape(x)[:axes], np.shape(x)[axes:]
-    if any(extent > 1 and axis not in marks for axis, extent in enumerate(walkers)) or any(
-        mixed(flat, cone, state.x, each) for each in marks.values()
-    ):
+    unknown = any(extent > 1 and axis not in marks for axis, extent in enumerate(walkers))
+    if unknown or mixed(flat, cone, state.x, marks.values()):
         raise NotImplementedError("the walkers cannot be taken one by one")
     if output.dtype in COMPLEX:
         raise NotImplementedError("the adjoint is that of a real value")
