@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -11,7 +11,7 @@ import networkx as nx
 from jaxlib.mlir import ir
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.view import TERMINATORS, Node, Value, location_name
+from fusionlab.hlo.view import TERMINATORS, Node, Value, combining_regions, location_name
 
 
 @dataclass(eq=False)
@@ -61,15 +61,38 @@ class Block:
                     sets[at] |= sets[self.place[user]]
         return sets
 
-    def is_convex(self, nodes: Iterable[Node]) -> bool:
-        """True if no path leaves ``nodes`` and comes back: they can run as one."""
-        places = [self.place[node] for node in nodes]
-        inside = before = after = 0
-        for at in places:
-            inside |= 1 << at
+    def without_barriers(self) -> Block:
+        """A view of the block that reads through its optimization barriers: other nodes and values, the same handles."""
+        instead: dict[Value, Value] = {}
+
+        def read(values: Iterable[Value]) -> tuple[Value, ...]:
+            return tuple(instead.get(value, value) for value in values)
+
+        nodes: list[Node] = []
+        reads: dict[Node, tuple[Value, ...]] = {}
+        for node in self.nodes:
+            if node.op is ops.OPTIMIZATION_BARRIER:
+                instead.update(zip(node.results, read(node.operands), strict=True))
+                continue
+            copy = replace(node, operands=read(node.operands))
+            copy.results = tuple(replace(value, producer=copy) for value in node.results)
+            instead.update(zip(node.results, copy.results, strict=True))
+            nodes.append(copy)
+            reads[copy] = read(self.reads[node])
+        return Block(nodes, read(self.returns), reads)
+
+    def convex_hull(self, nodes: Iterable[Node]) -> set[Node]:
+        """``nodes``, and all that depends on some of them and is needed by others."""
+        before = after = 0
+        for at in (self.place[node] for node in nodes):
             before |= self._before[at]
             after |= self._after[at]
-        return not before & after & ~inside
+        both = before & after
+        return {node for at, node in enumerate(self.nodes) if both >> at & 1}
+
+    def is_convex(self, nodes: Iterable[Node]) -> bool:
+        """True if no path leaves ``nodes`` and comes back: they can run as one."""
+        return len(self.convex_hull(nodes)) == len(set(nodes))
 
     def depends(self, node: Node, on: Iterable[Node]) -> bool:
         """True if ``node`` depends on any of ``on``."""
@@ -151,6 +174,8 @@ def _view(block: Any, function: str, module: Any) -> Block:
         node = Node(len(nodes), operation, operation.name, operands, callers, function, module)
         node.results = tuple(Value(len(values) + at, handle, node, at) for at, handle in enumerate(operation.results))
         values.update(zip(operation.results, node.results, strict=True))
+        if node.op is ops.REDUCE:
+            node.regions = combining_regions(operation, module)
         nodes.append(node)
         inner = (values[handle] for handle in _captured(operation) if handle in values)
         reads[node] = (*operands, *inner)

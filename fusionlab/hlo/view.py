@@ -459,6 +459,13 @@ class _Inliner:
         return returns
 
 
+def combining_regions(operation: Any, module: ir.Module) -> tuple[Region, ...]:
+    """The regions of a reduction, which read nothing from outside; ids of their nodes and values are negative."""
+    inliner = _Inliner(module)
+    inliner.next_id = -(1 << 30)
+    return tuple(inliner._region(inner, {}, (), "") for region in operation.regions for inner in region)
+
+
 def keyword(attribute: Any) -> str:
     """The keyword of an enum attribute: ``LT`` of ``#stablehlo<comparison_direction LT>``."""
     return str(attribute).rsplit(" ", 1)[-1].rstrip(">")

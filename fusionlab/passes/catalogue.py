@@ -17,6 +17,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "hoist-reduce-through-dot": ("fusionlab.passes.hoist_reduce_through_dot", "HoistReduceThroughDot"),
     "expand-small-dots": ("fusionlab.passes.expand_small_dots", "ExpandSmallDots"),
     "batched-dot-kernels": ("fusionlab.passes.batched_dot_kernels", "BatchedDotKernels"),
+    "dot-chain-kernels": ("fusionlab.passes.dot_chain_kernels", "DotChainKernels"),
     "collapse-replay": ("fusionlab.passes.collapse_replay", "CollapseReplay"),
     "fold-constant-loops": ("fusionlab.passes.fold_constant_loops", "FoldConstantLoops"),
     "dot-epilogue-kernels": ("fusionlab.passes.dot_epilogue_kernels", "DotEpilogueKernels"),
@@ -44,7 +45,7 @@ ALIASES: dict[str, str] = {
 _LAYOUT = "pack-isomorphic-slices,scatter-to-gather,expand-small-dots,merge-dots,licm"
 PIPELINES: dict[str, str] = {
     "layout": _LAYOUT,
-    "kernels": f"{_LAYOUT},batched-dot-kernels,dot-epilogue-kernels{{widest=256}}",
+    "kernels": f"{_LAYOUT},dot-chain-kernels,batched-dot-kernels,dot-epilogue-kernels{{widest=256}}",
 }
 """Presets: names of pipelines. ``layout`` are the passes that pay outside the replay, in the order in which they were
 measured (docs/layout-passes.md); ``kernels`` adds those that write Pallas kernels, for CUDA."""

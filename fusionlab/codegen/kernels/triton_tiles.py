@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -47,8 +47,12 @@ def flat_call(
     warps: int,
     interpret: bool,
     name: str,
+    overwrites: Mapping[int, int] | None = None,
 ) -> Callable[..., tuple[Any, ...]]:
-    """``kernel``, of flat references to ``inputs`` and float32 ``outputs``, as a callable from arrays to arrays."""
+    """``kernel``, of flat references to ``inputs`` and float32 ``outputs``, as a callable from arrays to arrays.
+
+    Input i may lie where output ``overwrites[i]`` is written.
+    """
     call = pl.pallas_call(
         kernel,
         grid=grid,
@@ -56,6 +60,7 @@ def flat_call(
         out_specs=[pl.BlockSpec(memory_space=pl.ANY)] * len(outputs),
         out_shape=[jax.ShapeDtypeStruct((math.prod(value.type.shape),), np.float32) for value in outputs],
         compiler_params=triton.CompilerParams(num_warps=warps, num_stages=1),
+        input_output_aliases=dict(overwrites or {}),
         interpret=interpret,
         name=name,
     )

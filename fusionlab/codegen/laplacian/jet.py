@@ -172,7 +172,7 @@ def densify(jet: Jet, coordinates: Coordinates) -> Jet:
         if mask.all():
             part = jnp.broadcast_to(rows, shape)
         else:
-            part = jnp.where(jnp.broadcast_to(mask, shape), jnp.broadcast_to(rows, shape), zero)
+            part = lax.select(jnp.broadcast_to(mask, shape), jnp.broadcast_to(rows, shape), jnp.broadcast_to(zero, shape))
         total = part if total is None else total + part
     if total is None:
         total = jnp.zeros(shape, np.result_type(jet.value))
@@ -282,8 +282,8 @@ def with_first(stack: Any, *rows: Any) -> Any:
 
 def select_first(stack: Any, *rows: Any) -> Any:
     """``with_first`` as an elementwise op of ``stack``."""
-    number = np.arange(stack.shape[0]).reshape((-1,) + (1,) * (stack.ndim - 1))
-    return jnp.where(number < len(rows), at_row(_front(rows), 0, stack.shape[0]), stack)
+    is_first = np.arange(stack.shape[0]).reshape((-1,) + (1,) * (stack.ndim - 1)) < len(rows)
+    return lax.select(lax.broadcast_in_dim(is_first, stack.shape, range(stack.ndim)), at_row(_front(rows), 0, stack.shape[0]), stack)
 
 
 def _front(rows: Sequence[Any]) -> Any:

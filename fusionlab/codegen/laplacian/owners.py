@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen import raising
@@ -65,7 +66,7 @@ def where(mask: Owner, array: Any) -> Any:
     """``array`` where ``mask``, which broadcasts, and zero elsewhere."""
     if mask.all():
         return array
-    return jnp.where(jnp.broadcast_to(mask, array.shape), array, np.zeros((), array.dtype))
+    return lax.select(jnp.broadcast_to(mask, array.shape), array, jnp.zeros_like(array))
 
 
 def moved_owner(

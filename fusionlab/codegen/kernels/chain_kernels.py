@@ -1,0 +1,240 @@
+"""A dot chain as one Pallas kernel for Triton: an instance computes all of it for one batch element.
+
+Matrices are held in registers, padded to powers of two as Triton requires; what is contracted or reduced is masked, so
+that padding may hold anything. What does not change along the stream is computed before the loops that read it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
+
+from fusionlab.codegen.kernels.dot_chains import REDUCTIONS, DotChain, Interval, Load, Part, Store
+from fusionlab.codegen.kernels.triton_tiles import dot, flat_call, padded
+from fusionlab.codegen.raising import Raising
+from fusionlab.codegen.raising.rules.contraction import strictest_precision
+from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.hlo import ops
+from fusionlab.hlo.view import Node, Value
+
+_WARPS = 4
+
+
+def chain_kernel(
+    chain: DotChain, *, dead: Collection[Value] = (), interpret: bool = False
+) -> Callable[..., tuple[Any, ...]]:
+    """``chain`` as a callable of ``chain.arrays``; ``interpret`` runs the kernel on any device.
+
+    A result may be written over one of the ``dead`` arrays, which nothing reads afterwards.
+    """
+    return flat_call(
+        partial(_run, chain),
+        chain.arrays,
+        chain.outputs,
+        (chain.instances,),
+        warps=_WARPS,
+        interpret=interpret,
+        name="dot_chain",
+        overwrites=chain.overwrites(dead),
+    )
+
+
+def _run(chain: DotChain, *refs: Any) -> None:
+    """The kernel: ``refs`` are those of the arrays and of the outputs, all flat."""
+    arrays = chain.arrays
+    body = _Body(chain, dict(zip(arrays, refs, strict=False)), refs[len(arrays) :])
+    for phase, interval in chain.loops:
+        body.loop(phase, interval)
+    last = [store for store in chain.stores if store.part.interval is None]
+    values = [body.value(store.part) for store in last]  # all of them before the first is written
+    for store, value in zip(last, values, strict=True):
+        body.store(store, value, {})
+
+
+class _Body:
+    """One batch element: the parts that are made, and what is summed over the stream so far."""
+
+    def __init__(self, chain: DotChain, refs: Any, results: Sequence[Any]) -> None:
+        self.chain, self.refs, self.results = chain, refs, results
+        self.made: dict[Part, Any] = {}
+        self.sums: dict[Part, Any] = {}
+        self.grid = _indices(chain)
+
+    def loop(self, phase: int, interval: Interval) -> None:
+        """Run through ``interval``: add to the sums and write what the loops of ``phase`` make there."""
+        inside = [part for part in self.chain.parts if part.interval == interval and part.phase == phase]
+        held = set(inside)
+        sums = [part for part in self.chain.parts if part.of is None and not held.isdisjoint(part.operands)]
+        stores = [store for store in self.chain.stores if store.part in held]
+        if not sums and not stores:
+            return
+        ends = [*(store.part for store in stores), *(term for part in sums for term in part.operands if term in held)]
+        for part in _reads_of(ends):
+            self.value(part)
+
+        def step(at: Any, totals: tuple[Any, ...]) -> tuple[Any, ...]:
+            made: dict[Part, Any] = {}
+            values = [self.value(store.part, made, at) for store in stores]
+            terms = [
+                sum(self._shaped(self.value(term, made, at), term.labels, part.labels) for term in part.operands if term in held)
+                for part in sums
+            ]
+            for store, value in zip(stores, values, strict=True):
+                self.store(store, value, {self.chain.stream: at})
+            return tuple(total + term for total, term in zip(totals, terms, strict=True))
+
+        start = tuple(self.sums[part] if part in self.sums else self._zeros(part) for part in sums)
+        self.sums.update(zip(sums, lax.fori_loop(jnp.int32(interval[0]), jnp.int32(interval[1]), step, start), strict=True))
+
+    def value(self, part: Part, made: dict[Part, Any] | None = None, at: Any = None) -> Any:
+        """The matrix of ``part``; of one inside a loop that of coordinate ``at``, kept in ``made``."""
+        where = self.made if part.interval is None else made
+        assert where is not None, "a part of a loop is read outside of it"
+        if part not in where:
+            where[part] = self._make(part, [self.value(operand, made, at) for operand in part.operands if part.of is not None], at)
+        return where[part]
+
+    def store(self, store: Store, value: Any, at: dict[int | None, Any]) -> None:
+        """Write ``value`` to its places in an output."""
+        ref = self.results[store.output]
+        labels = tuple(label for label, _ in store.place.steps if label not in self.chain.grid and label != self.chain.stream)
+        places, there = self._places(store.place, labels, at)
+        size = math.prod(self.chain.outputs[store.output].type.shape)
+        # Pallas' interpreter writes masked places back unchanged: these must not be another element's.
+        places = places if there is None else jnp.where(there, places, size)
+        triton.store(ref.at[places], self._shaped(value, store.part.labels, labels), mask=there)
+
+    def _make(self, part: Part, operands: list[Any], at: Any) -> Any:
+        if part.of is None:
+            return self._sum(part)
+        if isinstance(part.of, float):
+            return jnp.float32(part.of)
+        if isinstance(part.of, Load):
+            places, there = self._places(part.of, part.labels, {self.chain.stream: at})
+            if there is None:
+                return triton.load(self.refs[part.of.base].at[places])
+            return triton.load(self.refs[part.of.base].at[places], mask=there, other=0.0)
+        if part.of.op is ops.DOT_GENERAL:
+            return self._dot(part, operands)
+        if part.of.op is ops.REDUCE:
+            return self._reduced(part, *operands)
+        shaped = [self._shaped(array, one.labels, part.labels) for array, one in zip(operands, part.operands, strict=True)]
+        return _applied(part.of, shaped)
+
+    def _sum(self, part: Part) -> Any:
+        """What is summed over the stream: terms outside of loops, and those of the loops before."""
+        terms = [self._shaped(self.value(term), term.labels, part.labels) for term in part.operands if term.interval is None]
+        return sum([*terms, self.sums[part]] if part in self.sums else terms)
+
+    def _dot(self, part: Part, operands: list[Any]) -> Any:
+        (left, right), (over,) = part.operands, part.over or (None,)
+        ours, theirs = (tuple(label for label in one.labels if label != over) for one in (left, right))
+        if over is None or len({*ours, *theirs, over}) < 3:
+            both = tuple(sorted({*left.labels, *right.labels}))
+            one, other = (self._shaped(a, p.labels, both) for a, p in zip(operands, (left, right), strict=True))
+            product = one * other
+            return product if over is None else jnp.sum(self._masked(product, both, over, 0.0), both.index(over))
+        one = self._masked(self._shaped(operands[0], left.labels, (*ours, over)), (*ours, over), over, 0.0)
+        other = self._masked(self._shaped(operands[1], right.labels, (over, *theirs)), (over, *theirs), over, 0.0)
+        product = dot(one, other, precision=strictest_precision(part.of))
+        return self._shaped(product, (*ours, *theirs), part.labels)
+
+    def _reduced(self, part: Part, array: Any) -> Any:
+        kind = combiner(part.of.regions[0])
+        labels = part.operands[0].labels
+        for over in part.over:
+            array = self._masked(array, labels, over, REDUCTIONS[kind])
+            array = {"add": jnp.sum, "maximum": jnp.max, "minimum": jnp.min}[kind](array, labels.index(over))
+            labels = tuple(label for label in labels if label != over)
+        return array
+
+    # Shapes.
+
+    def _extent(self, label: int) -> int:
+        return padded(self.chain.extents[label])
+
+    def _zeros(self, part: Part) -> Any:
+        return jnp.zeros([self._extent(label) for label in part.labels], jnp.float32)
+
+    def _shaped(self, array: Any, labels: Sequence[int], wanted: Sequence[int]) -> Any:
+        """``array`` with axes ``labels`` as one with axes ``wanted``, at least the same."""
+        order = [label for label in wanted if label in labels]
+        if list(labels) != order:
+            array = jnp.transpose(array, [labels.index(label) for label in order])
+        for at, label in enumerate(wanted):
+            if label not in labels:
+                array = jnp.expand_dims(array, at)
+        shape = tuple(map(self._extent, wanted))
+        return array if array.shape == shape else jnp.broadcast_to(array, shape)
+
+    def _masked(self, array: Any, labels: Sequence[int], label: int, other: float) -> Any:
+        """``array`` with ``other`` in the padding along ``label``."""
+        if self._extent(label) == self.chain.extents[label]:
+            return array
+        there = self._numbers(label, labels) < self.chain.extents[label]
+        return jnp.where(jnp.broadcast_to(there, array.shape), array, jnp.float32(other))
+
+    def _numbers(self, label: int, labels: Sequence[int]) -> Any:
+        """0, 1, 2, ... along ``label``, as one of the axes ``labels``."""
+        numbers = jnp.arange(self._extent(label), dtype=jnp.int32)
+        shape = [self._extent(label) if one == label else 1 for one in labels]
+        return numbers.reshape(shape) if len(shape) != 1 else numbers
+
+    def _places(self, load: Load, labels: Sequence[int], at: dict[int | None, Any]) -> tuple[Any, Any]:
+        """The offsets of a tile with axes ``labels``, and which of them are no padding (None: all)."""
+        steps = dict(load.steps)
+        places = jnp.int32(load.offset)
+        for label, step in steps.items():
+            if label not in labels:
+                places = places + (self.grid[label] if label in self.grid else at[label]) * step
+        there = None
+        shape = tuple(map(self._extent, labels))
+        for label in labels:
+            places = places + self._numbers(label, labels) * steps[label]
+            if self._extent(label) != self.chain.extents[label]:
+                inside = jnp.broadcast_to(self._numbers(label, labels) < self.chain.extents[label], shape)
+                there = inside if there is None else there & inside
+        return jnp.broadcast_to(places, shape) if labels else places, there
+
+
+def _indices(chain: DotChain) -> dict[int, Any]:
+    """The index of this instance along each class of the grid."""
+    found: dict[int, Any] = {}
+    rest = pl.program_id(0)
+    for label in reversed(chain.grid):
+        found[label] = lax.rem(rest, jnp.int32(chain.extents[label]))
+        rest = lax.div(rest, jnp.int32(chain.extents[label]))
+    return found
+
+
+def _reads_of(ends: Iterable[Part]) -> list[Part]:
+    """The parts outside of loops that parts of a loop read, directly or through others of the loop."""
+    found: dict[Part, None] = {}
+    waiting, seen = [*ends], set[Part]()
+    while waiting:
+        part = waiting.pop()
+        if part in seen:
+            continue
+        seen.add(part)
+        if part.interval is None:
+            found[part] = None
+        else:
+            waiting += part.operands
+    return list(found)
+
+
+def _applied(node: Node, arrays: list[Any]) -> Any:
+    """An elementwise op on tiles of one shape; predicates that are numbers become predicates."""
+    made = [
+        array != 0 if value.type.dtype == "i1" and array.dtype != jnp.bool_ else array
+        for value, array in zip(node.operands, arrays, strict=True)
+    ]
+    (result,) = Raising().node(node, dict(zip(node.operands, made, strict=True)))
+    return result
