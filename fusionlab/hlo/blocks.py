@@ -14,6 +14,10 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.view import TERMINATORS, Node, Value, combining_regions, location_name
 
 
+_KEPT = {"collective", "control", "custom", "rng", "unknown"}
+"""Families of ops that may do more than return results."""
+
+
 @dataclass(eq=False)
 class Block:
     """The nodes of a block in order (its terminator is not one), and the values that it returns.
@@ -61,8 +65,11 @@ class Block:
                     sets[at] |= sets[self.place[user]]
         return sets
 
-    def without_barriers(self) -> Block:
-        """A view of the block that reads through its optimization barriers: other nodes and values, the same handles."""
+    def data_flow(self) -> Block:
+        """A view of the block without optimization barriers, and without ops that nothing reads.
+
+        Its nodes and values are others, of the same operations and handles.
+        """
         instead: dict[Value, Value] = {}
 
         def read(values: Iterable[Value]) -> tuple[Value, ...]:
@@ -79,7 +86,13 @@ class Block:
             instead.update(zip(node.results, copy.results, strict=True))
             nodes.append(copy)
             reads[copy] = read(self.reads[node])
-        return Block(nodes, read(self.returns), reads)
+        returns = read(self.returns)
+        wanted, kept = set(returns), list[Node]()
+        for node in reversed(nodes):
+            if node.op.family in _KEPT or not wanted.isdisjoint(node.results):
+                wanted.update(reads[node])
+                kept.append(node)
+        return Block(kept[::-1], returns, {node: reads[node] for node in kept})
 
     def convex_hull(self, nodes: Iterable[Node]) -> set[Node]:
         """``nodes``, and all that depends on some of them and is needed by others."""

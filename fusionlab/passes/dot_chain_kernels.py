@@ -21,28 +21,29 @@ exact: reassociates the sums over contracted axes and directions; the higher pre
 hopes: the bytes of all that is between the products, the transpositions around them, and the launches of both.
 
 A chain grows from a contraction with batch axes by its neighbours, as long as every value is a matrix of one batch
-element, or one of each direction (``fusionlab.codegen.kernels.dot_chains``). It pays if it has ``fewest`` contractions
-and reads and writes less than they do.
+element, or one of each direction (``fusionlab.codegen.kernels.dot_chains``). It pays if it has ``fewest`` contractions,
+reads and writes less than ``at_most`` times as much as they do, and has a matrix of ``smallest`` elements.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 from jaxlib.mlir import ir
 
 from fusionlab.codegen.kernels.chain_kernels import chain_kernel
-from fusionlab.codegen.kernels.dot_chains import DotChain, NoChainError, may_belong
+from fusionlab.codegen.kernels.dot_chains import DotChain, NoChainError, Stream, may_belong, streams_of
 from fusionlab.codegen.raising.outline import outline
 from fusionlab.codegen.raising.splice import drop_dead
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
-from fusionlab.hlo.cost import DotAxes
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node, Value, view_of
+from fusionlab.hlo.walker_axes import walker_axes
 from fusionlab.passes.interface import Pass, Result, Setting
 from fusionlab.passes.refusals import Ground, Refusal
 from fusionlab.passes.rewriting import Tally, blocks_to_rewrite, no_kernels
@@ -50,9 +51,11 @@ from fusionlab.passes.rewriting import Tally, blocks_to_rewrite, no_kernels
 
 @dataclass(frozen=True)
 class DotChainKernels(Pass):
-    """Options: ``fewest`` contractions of a chain; see the module's docstring."""
+    """Options: ``fewest``, ``at_most`` and ``smallest``; see the module's docstring."""
 
     fewest: int = 2
+    at_most: float = 1.0
+    smallest: int = 64
 
     name: ClassVar[str] = "dot-chain-kernels"
 
@@ -63,60 +66,103 @@ class DotChainKernels(Pass):
         if any(node.op is ops.DOT_GENERAL and may_belong(node) for node in view_of(module).walk()):
             if (barrier := no_kernels(self.name, program, module, setting)) is not None:
                 return Result(program, (barrier,))
+            walkers = _walkers(module)
             for look in blocks_to_rewrite(module):
-                self._rewrite(look, tally)
+                self._rewrite(look, walkers, tally)
         what = "contractions became kernels with what lies between them"
         otherwise = "there is no dot_general with batch axes in the program"
         return tally.result(program, module, self, what, otherwise, ops.DOT_GENERAL.mnemonic)
 
-    def _rewrite(self, look: Callable[[], Block], tally: Tally) -> None:
+    def _rewrite(self, look: Callable[[], Block], walkers: Walkers, tally: Tally) -> None:
         """Rewrite in the block that ``look`` returns, one chain at a time: each moves others."""
         drop_dead([result.handle for node in look().nodes for result in node.results])
         done: list[Any] = []  # compared one by one: the hash of an operation is that of its operands
-        while (found := self._next(look().without_barriers(), done, tally)) is not None:
-            operations = [node.operation for node in found.members]
-            _remove_barriers(found)
+        while (chain := self._next(view := look().data_flow(), walkers, done, tally)) is not None:
+            operations = [node.operation for node in chain.members]
+            dead = _read_by(chain.members, chain.arrays, view)
+            _remove_barriers(chain)
             block = look()
+            known = {value.handle: value for node in block.nodes for value in (*node.operands, *node.results)}
             members = [node for node in block.nodes if node.operation in operations]
-            chain = DotChain.of(members, outputs_of(members, block))
-            tally.rewrite(members[0], sum(node.op is ops.DOT_GENERAL for node in members))
-            kernel = chain_kernel(chain, dead=_read_by(members, chain.arrays, block)) if chain.fits_triton else None
+            tally.rewrite(members[0], _dots(chain))
             inside = {node.results[0] for node in members}
             operands = [v.handle for node in members for v in node.operands if v not in inside]
             outline(
-                block, members, chain.arrays, chain.outputs, kernel, name="dot_chain", platform="cuda", flops=chain.flops
+                block,
+                members,
+                [known[array.handle] for array in chain.arrays],
+                [known[value.handle] for value in chain.outputs],
+                chain_kernel(chain, dead=dead) if chain.fits_triton else None,
+                name="dot_chain",
+                platform="cuda",
+                flops=chain.flops,
             )
             drop_dead(operands)
 
-    def _next(self, block: Block, done: list[Any], tally: Tally) -> DotChain | None:
-        """The first chain that pays; contractions that are in none are in ``done`` afterwards, and counted."""
-        for node in block.nodes:
-            if node.op is not ops.DOT_GENERAL or node.operation in done:
+    def _next(self, block: Block, walkers: Walkers, done: list[Any], tally: Tally) -> DotChain | None:
+        """The first chain that pays, of the largest contraction; contractions that are in none are in ``done``
+        afterwards, and counted."""
+        dots = [node for node in block.nodes if node.op is ops.DOT_GENERAL]
+        for node in sorted(dots, key=lambda node: -_elements_of_one(node.results[0], walkers)):
+            if node.operation in done:
                 continue
             try:
-                return self.chain_of(node, block)
+                return self.chain_of(node, block, walkers)
             except Refusal as refusal:
                 done.append(node.operation)
                 tally.refuse(node, refusal)
         return None
 
-    def chain_of(self, seed: Node, block: Block) -> DotChain:
-        """The largest chain with ``seed``, a dot_general of ``block``, which has no barriers; Refusal if none pays."""
+    def chain_of(self, seed: Node, block: Block, walkers: Walkers) -> DotChain:
+        """The chain with ``seed``, a dot_general of ``block``, that saves most; Refusal if none pays.
+
+        The block has neither barriers nor dead ops. Nothing that decides depends on the number of ``walkers``.
+        """
         if not may_belong(seed):
             raise Refusal(Ground.NO_GAIN, "it has no batch axes")
-        chain = _Growth(block, seed).chain()
-        dots = [node for node in chain.members if node.op is ops.DOT_GENERAL]
-        if len(dots) < self.fewest:
+        chains: list[DotChain] = []
+        for stream in streams_of(seed):
+            try:
+                chains.append(_Growth(block, seed, stream, walkers).chain())
+            except NoChainError:
+                continue
+        if not chains:
+            raise Refusal(Ground.NO_GAIN, "it is no product of two small matrices of one walker")
+        chain = min(chains, key=lambda chain: chain.traffic - chain.dot_traffic)
+        if _dots(chain) < self.fewest:
             raise Refusal(Ground.NO_GAIN, f"it is in a chain of less than {self.fewest} contractions")
+        if chain.largest < self.smallest:
+            raise Refusal(Ground.NO_GAIN, f"its chain has no matrix of {self.smallest} elements")
         if not chain.is_addressable:
             raise Refusal(Ground.ELEMENTS, "its chain has an array of no elements, or of 2^31 and more")
-        if chain.traffic >= sum(_elements((*node.operands, *node.results)) for node in dots):
+        if chain.traffic >= self.at_most * chain.dot_traffic:
             raise Refusal(Ground.NO_GAIN, "its chain reads and writes as much as the contractions do")
         return chain
 
 
-def _elements(values: Iterable[Value]) -> int:
-    return sum(math.prod(value.type.shape) for value in values)
+def _dots(chain: DotChain) -> int:
+    return sum(node.op is ops.DOT_GENERAL for node in chain.members)
+
+
+Walkers = Mapping[Any, Collection[int]]
+"""The axes of results that count walkers, by the results' MLIR values."""
+
+
+def _walkers(module: ir.Module) -> Walkers:
+    """The walkers of a program: the leading axis that most of its results have, and what it is elsewhere."""
+    flat = view_of(module)
+    leading = Counter(value.type.shape[0] for value in flat.returns if value.is_array and value.type.shape)
+    if not leading:
+        return {}
+    extent = leading.most_common(1)[0][0]
+    known = [(value, 0) for value in flat.returns if value.is_array and value.type.shape[:1] == (extent,)]
+    return {value.handle: axes for value, axes in walker_axes(flat, known).items()}
+
+
+def _elements_of_one(value: Value, walkers: Walkers) -> int:
+    """The elements of ``value`` that one walker has."""
+    batch = walkers.get(value.handle, ())
+    return math.prod(extent for axis, extent in enumerate(value.type.shape) if axis not in batch)
 
 
 def outputs_of(members: Iterable[Node], block: Block) -> tuple[Value, ...]:
@@ -140,38 +186,49 @@ def _read_by(members: Sequence[Node], arrays: Sequence[Value], block: Block) -> 
 class _Growth:
     """A chain that grows from one contraction."""
 
-    def __init__(self, block: Block, seed: Node) -> None:
-        self.block = block
-        try:
-            self.best = self._with({seed})
-        except NoChainError as error:
-            raise Refusal(Ground.NO_GAIN, str(error)) from error
+    def __init__(self, block: Block, seed: Node, stream: Stream | None, walkers: Walkers) -> None:
+        self.block, self.stream, self.walkers = block, stream, walkers
+        self.best = self._with({seed})
 
     def chain(self) -> DotChain:
         """The chain when nothing can be added, without what XLA fuses with its readers."""
-        refused: set[Node] = set()
-        while (more := next(filter(None, (self._grown(node, refused) for node in self._around(refused))), None)) is not None:
-            self.best = more
+        grown = True
+        while grown:  # what is refused once may fit when the chain has a stream
+            grown, refused = False, set[Node]()
+            while (more := next(filter(None, (self._grown(n, refused) for n in self._around(refused))), None)) is not None:
+                self.best, grown = more, True
         return self._trimmed()
 
     def _with(self, nodes: set[Node]) -> DotChain:
         members = sorted(nodes, key=self.block.place.__getitem__)
-        return DotChain.of(members, outputs_of(members, self.block))
+        chain = DotChain.of(members, outputs_of(members, self.block), self.stream)
+        if not all(axes.issuperset(self.walkers.get(value.handle, ())) for value, axes in chain.batch.items()):
+            raise NoChainError("walkers are no batch axis of it")
+        return chain
 
     def _around(self, refused: set[Node]) -> Iterator[Node]:
-        """Neighbours that may be added: readers, and producers of what only the chain reads."""
+        """Neighbours that may be added: readers, makers of what only the chain reads, contractions of what it reads."""
         inside = set(self.best.members)
+
+        def is_new(node: Node | None) -> TypeGuard[Node]:
+            return node is not None and node not in inside and node not in refused and may_belong(node)
+
         for node in self.best.members:
-            for user in self.block.users.get(node.results[0], ()):
-                if user not in inside and user not in refused and may_belong(user):
-                    yield user
-        for node in self.best.members:
-            for value in node.operands:
-                maker = value.producer
-                if maker is None or maker in inside or maker in refused or not may_belong(maker):
-                    continue
-                if value not in self.block.returns and inside.issuperset(self.block.users[value]):
-                    yield maker
+            yield from filter(is_new, self.block.users.get(node.results[0], ()))
+        for value in (value for node in self.best.members for value in node.operands):
+            if value not in self.block.returns and inside.issuperset(self.block.users[value]) and is_new(value.producer):
+                yield value.producer
+        for value in (value for node in self.best.members for value in node.operands):
+            if value.producer not in inside:
+                yield from filter(is_new, self._contractions_of(value))
+
+    def _contractions_of(self, value: Value) -> Iterator[Node]:
+        """The contractions that read ``value`` or a view of it."""
+        for user in self.block.users.get(value, ()):
+            if user.op is ops.DOT_GENERAL:
+                yield user
+            elif user.op.strided:
+                yield from self._contractions_of(user.results[0])
 
     def _grown(self, node: Node, refused: set[Node]) -> DotChain | None:
         """The chain with ``node`` and what lies between, may be with what makes its operands; None if it is none then."""

@@ -34,35 +34,38 @@ def chain_kernel(
 
     A result may be written over one of the ``dead`` arrays, which nothing reads afterwards.
     """
+    overwrites = chain.overwrites(dead)
     return flat_call(
-        partial(_run, chain),
+        partial(_run, chain, waits=bool(overwrites) and not interpret),
         chain.arrays,
         chain.outputs,
         (chain.instances,),
         warps=_WARPS,
         interpret=interpret,
         name="dot_chain",
-        overwrites=chain.overwrites(dead),
+        overwrites=overwrites,
     )
 
 
-def _run(chain: DotChain, *refs: Any) -> None:
-    """The kernel: ``refs`` are those of the arrays and of the outputs, all flat."""
+def _run(chain: DotChain, *refs: Any, waits: bool) -> None:
+    """The kernel: ``refs`` are those of the arrays and of the outputs, all flat.
+
+    With ``waits``, all threads of an instance have read before any of them writes.
+    """
     arrays = chain.arrays
-    body = _Body(chain, dict(zip(arrays, refs, strict=False)), refs[len(arrays) :])
+    body = _Body(chain, dict(zip(arrays, refs, strict=False)), refs[len(arrays) :], waits)
     for phase, interval in chain.loops:
         body.loop(phase, interval)
-    last = [store for store in chain.stores if store.part.interval is None]
+    last = [store for store in chain.stores if store.interval is None]
     values = [body.value(store.part) for store in last]  # all of them before the first is written
-    for store, value in zip(last, values, strict=True):
-        body.store(store, value, {})
+    body.write(last, values, {})
 
 
 class _Body:
     """One batch element: the parts that are made, and what is summed over the stream so far."""
 
-    def __init__(self, chain: DotChain, refs: Any, results: Sequence[Any]) -> None:
-        self.chain, self.refs, self.results = chain, refs, results
+    def __init__(self, chain: DotChain, refs: Any, results: Sequence[Any], waits: bool) -> None:
+        self.chain, self.refs, self.results, self.waits = chain, refs, results, waits
         self.made: dict[Part, Any] = {}
         self.sums: dict[Part, Any] = {}
         self.grid = _indices(chain)
@@ -72,7 +75,7 @@ class _Body:
         inside = [part for part in self.chain.parts if part.interval == interval and part.phase == phase]
         held = set(inside)
         sums = [part for part in self.chain.parts if part.of is None and not held.isdisjoint(part.operands)]
-        stores = [store for store in self.chain.stores if store.part in held]
+        stores = [s for s in self.chain.stores if s.interval == interval and s.part.phase == phase]
         if not sums and not stores:
             return
         ends = [*(store.part for store in stores), *(term for part in sums for term in part.operands if term in held)]
@@ -86,8 +89,7 @@ class _Body:
                 sum(self._shaped(self.value(term, made, at), term.labels, part.labels) for term in part.operands if term in held)
                 for part in sums
             ]
-            for store, value in zip(stores, values, strict=True):
-                self.store(store, value, {self.chain.stream: at})
+            self.write(stores, values, {self.chain.stream: at})
             return tuple(total + term for total, term in zip(totals, terms, strict=True))
 
         start = tuple(self.sums[part] if part in self.sums else self._zeros(part) for part in sums)
@@ -101,7 +103,14 @@ class _Body:
             where[part] = self._make(part, [self.value(operand, made, at) for operand in part.operands if part.of is not None], at)
         return where[part]
 
-    def store(self, store: Store, value: Any, at: dict[int | None, Any]) -> None:
+    def write(self, stores: Sequence[Store], values: Sequence[Any], at: dict[int | None, Any]) -> None:
+        """Write ``values`` to the places of ``stores``."""
+        if self.waits and stores:
+            triton.debug_barrier()
+        for store, value in zip(stores, values, strict=True):
+            self._store(store, value, at)
+
+    def _store(self, store: Store, value: Any, at: dict[int | None, Any]) -> None:
         """Write ``value`` to its places in an output."""
         ref = self.results[store.output]
         labels = tuple(label for label, _ in store.place.steps if label not in self.chain.grid and label != self.chain.stream)

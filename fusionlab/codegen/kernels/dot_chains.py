@@ -23,13 +23,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from fusionlab.codegen.kernels.triton_tiles import padded
+from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold, number_of, splat_number
@@ -61,6 +62,31 @@ class Use:
 
 Slot = Value | Use
 """A result of an op of the chain, or a use of a value from outside."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Axis number ``axis`` of what a contraction reads."""
+
+    of: Use
+    axis: int
+
+
+def streams_of(dot: Node) -> list[Stream | None]:
+    """The streams of chains with ``dot``, a contraction: none, if it is a product of two matrices; else any axis that
+    makes it one."""
+    analysis = _Analysis((dot,), dot.results)
+    found: dict[int | None, Stream | None] = {}
+    shapes = ((at, value.type.shape) for at, value in enumerate(dot.operands))
+    axes = (Stream(Use(dot, at), axis) for at, shape in shapes for axis, extent in enumerate(shape) if extent > 1)
+    for stream in (None, *axes):
+        try:
+            found.setdefault(analysis.chain(stream).stream, stream)
+        except NoChainError:
+            continue
+        if stream is None:
+            break
+    return [*found.values()]
 
 
 def may_belong(node: Node) -> bool:
@@ -110,18 +136,22 @@ class Load:
 
 @dataclass(frozen=True)
 class Store:
-    """``part`` is written to the places of output number ``output`` that ``place`` describes."""
+    """``part`` is written to the places of output number ``output`` that ``place`` describes, in a loop if there is an
+    ``interval``."""
 
     output: int
     part: Part
     place: Load
+    interval: Interval | None
 
 
 @dataclass(eq=False)
 class DotChain:
     """The work of a kernel: ``stores`` into ``outputs``, for every element of the classes ``grid``.
 
-    ``extents`` are those of the classes; ``stream`` is that of the loops, if there is one.
+    ``extents`` are those of the classes; ``stream`` is that of the loops, if there is one. ``batch`` are the axes of
+    results of contractions that are of the grid; ``dot_traffic`` the elements that the contractions, each alone, read
+    and write in one instance.
     """
 
     members: tuple[Node, ...]
@@ -130,12 +160,17 @@ class DotChain:
     grid: tuple[int, ...]
     stream: int | None
     stores: tuple[Store, ...]
-    parts: list[Part] = field(default_factory=list)
+    parts: list[Part]
+    batch: Mapping[Value, frozenset[int]]
+    dot_traffic: int
 
     @staticmethod
-    def of(members: Iterable[Node], outputs: Sequence[Value]) -> DotChain:
-        """The chain of ``members``, in program order, that computes ``outputs``; NoChainError if they are none."""
-        return _Analysis(tuple(members), tuple(outputs)).chain()
+    def of(members: Iterable[Node], outputs: Sequence[Value], stream: Stream | None) -> DotChain:
+        """The chain of ``members``, in program order, that computes ``outputs`` in loops over the class of ``stream``.
+
+        NoChainError if they are none.
+        """
+        return _Analysis(tuple(members), tuple(outputs)).chain(stream)
 
     @property
     def arrays(self) -> list[Value]:
@@ -160,7 +195,8 @@ class DotChain:
     def overwrites(self, dead: Collection[Value]) -> dict[int, int]:
         """For numbers of ``arrays`` in ``dead``, which nothing else reads, an output that may be written in its place.
 
-        Every element of it is read by the instance that writes there, before: to compute what it writes.
+        Every element of it is read by the instance that writes there, and in the same trip: before, if an instance
+        writes when all of it has read.
         """
         found: dict[int, int] = {}
         if any(phase for phase, _ in self.loops):
@@ -178,12 +214,9 @@ class DotChain:
         return found
 
     def _read_first(self, load: Part, written: Sequence[Store]) -> bool:
-        """True if one of ``written`` is where ``load`` lies, and computed from it."""
+        """True if one of ``written`` is where ``load`` lies."""
         where = self._covered(load.of), load.interval
-        return any(
-            (self._covered(store.place), store.part.interval) == where and load in _needed([store.part])
-            for store in written
-        )
+        return any((self._covered(store.place), store.interval) == where for store in written)
 
     def _covered(self, place: Load) -> tuple[Any, ...]:
         """What tells whether two tiles cover the same elements: their own axes may be of other classes, or exchanged."""
@@ -192,14 +225,20 @@ class DotChain:
         return place.offset, [axis for axis in place.steps if axis[0] in outer], tile
 
     @property
+    def largest(self) -> int:
+        """The elements of the largest matrix of an instance."""
+        return max(self._count(part.labels) for part in self.parts)
+
+    @property
     def traffic(self) -> int:
-        """Elements that are read and written, each tile once."""
+        """Elements that one instance reads and writes, each tile once."""
         total = 0
         for part in self.parts:
             if isinstance(part.of, Load):
-                total += self._count(dict(part.of.steps)) * self._trips(part)
+                total += self._count(part.labels) * self._trips(part)
         for store in self.stores:
-            total += self._count(dict(store.place.steps)) * self._trips(store.part)
+            tile = (label for label, _ in store.place.steps if label not in self.grid)
+            total += self._count(tile) * self._trips(store)
         return total
 
     @property
@@ -221,13 +260,14 @@ class DotChain:
     def _count(self, labels: Iterable[int]) -> int:
         return math.prod(self._extent.get(label, 1) for label in labels)
 
-    def _trips(self, part: Part) -> int:
-        return 1 if part.interval is None else part.interval[1] - part.interval[0]
+    def _trips(self, of: Part | Store) -> int:
+        return 1 if of.interval is None else of.interval[1] - of.interval[0]
 
     @property
     def loops(self) -> list[tuple[int, Interval]]:
         """The loops in the order in which they run: their phases, and intervals."""
-        return sorted({(part.phase, part.interval) for part in self.parts if part.interval is not None})
+        made = {(part.phase, part.interval) for part in self.parts if part.interval is not None}
+        return sorted(made | {(store.part.phase, store.interval) for store in self.stores if store.interval is not None})
 
 
 class _Classes:
@@ -259,21 +299,48 @@ class _Classes:
         self._parent[other_root] = root, begins + start - other_begins
 
 
+@dataclass(frozen=True)
+class _Axis:
+    """Axis number ``at`` of a slot, or the factor of it whose elements are ``inner`` apart: axes are split by reshapes."""
+
+    slot: Slot
+    at: int
+    extent: int
+    inner: int = 1
+
+
+@dataclass(frozen=True)
+class _Relation:
+    """Axis ``to`` of ``other`` is axis ``at`` of ``one``, from ``start`` on; without one, unless it is broadcast."""
+
+    one: Slot
+    at: int
+    other: Slot
+    to: int
+    start: int | None = None
+
+
 class _Analysis:
+    """The classes of the axes of a set of ops."""
+
     def __init__(self, members: tuple[Node, ...], outputs: tuple[Value, ...]) -> None:
         self.members, self.outputs = members, outputs
         self.made = {node.results[0]: node for node in members}
+        self.slots = {node: [self._slot(node, at) for at in range(len(node.operands))] for node in members}
+        self.dots = {node: DotAxes.of(node) for node in members if node.op is ops.DOT_GENERAL}
+        relations = [relation for node in members for relation in self._relations(node)]
+        self.axes = self._split(relations)
         self.classes = _Classes()
-        self.moved: set[tuple[Slot, int]] = set()
-        self.summed: dict[tuple[Slot, int], str] = {}
-        self.dots: list[tuple[Node, DotAxes]] = []
+        self.moved: set[_Axis] = set()
+        for relation in relations:
+            self._join(relation)
         for node in members:
-            self._join(node)
+            if node.op is ops.RESHAPE:
+                pairs = ([axis for axis in self.all_axes(s) if axis.extent > 1] for s in (self.slots[node][0], node.results[0]))
+                for one, other in zip(*pairs, strict=True):
+                    self.classes.join(one, other)
 
-    # The ops, as maps of axes to axes.
-
-    def slot(self, node: Node, at: int) -> Slot:
-        """Operand number ``at`` of ``node``."""
+    def _slot(self, node: Node, at: int) -> Slot:
         value = node.operands[at]
         return value if value in self.made else Use(node, at)
 
@@ -285,117 +352,122 @@ class _Analysis:
         """The extents of a slot's axes."""
         return self.value(slot).type.shape
 
-    def _join(self, node: Node) -> None:
-        (out,) = node.results
-        slots = [self.slot(node, at) for at in range(len(node.operands))]
-        rank, shape = len(out.type.shape), out.type.shape
+    def all_axes(self, slot: Slot) -> list[_Axis]:
+        """All axes of a slot, split, outer ones first."""
+        return [axis for axes in self.axes[slot] for axis in axes]
+
+    # The ops, as relations between axes.
+
+    def _relations(self, node: Node) -> Iterator[_Relation]:
+        (out,), slots, shape = node.results, self.slots[node], node.results[0].type.shape
         if node.op is ops.DOT_GENERAL:
-            self._join_dot(node, slots, out)
+            yield from self._of_dot(self.dots[node], slots[0], slots[1], out)
         elif node.op is ops.BROADCAST_IN_DIM:
-            for axis, to in enumerate(node.attributes["broadcast_dimensions"]):
-                self._same(slots[0], axis, out, to)
+            yield from (_Relation(slots[0], at, out, to) for at, to in enumerate(node.attributes["broadcast_dimensions"]))
         elif node.op is ops.TRANSPOSE:
-            for to, axis in enumerate(node.attributes["permutation"]):
-                self._same(slots[0], axis, out, to)
-        elif node.op is ops.RESHAPE:
-            long, made = ([a for a, n in enumerate(s) if n > 1] for s in (self.shape(slots[0]), shape))
-            if [self.shape(slots[0])[a] for a in long] != [shape[a] for a in made]:
-                raise NoChainError("a reshape splits or merges axes")
-            for axis, to in zip(long, made, strict=True):
-                self._same(slots[0], axis, out, to)
+            yield from (_Relation(slots[0], at, out, to) for to, at in enumerate(node.attributes["permutation"]))
         elif node.op is ops.SLICE:
             if any(step != 1 for step in node.attributes["strides"]):
                 raise NoChainError("a slice has strides")
-            for axis, start in enumerate(node.attributes["start_indices"]):
-                self._placed(slots[0], axis, out, axis, int(start))
+            starts = node.attributes["start_indices"]
+            yield from (_Relation(slots[0], at, out, at, int(start)) for at, start in enumerate(starts))
         elif node.op is ops.PAD:
-            self._pad(node, slots[0], out)
+            low, high = (list(node.attributes[f"edge_padding_{side}"]) for side in ("low", "high"))
+            if any(node.attributes["interior_padding"]) or min((*low, *high), default=0) < 0:
+                raise NoChainError("a pad is no frame")
+            yield from (_Relation(out, at, slots[0], at, int(start)) for at, start in enumerate(low))
         elif node.op is ops.CONCATENATE:
             along, start = int(node.attributes["dimension"]), 0
             for slot in slots:
-                for axis in range(rank):
-                    self._placed(out, axis, slot, axis, start if axis == along else 0)
+                yield from (_Relation(out, at, slot, at, start if at == along else None) for at in range(len(shape)))
                 start += self.shape(slot)[along]
         elif node.op is ops.DYNAMIC_UPDATE_SLICE:
-            starts = [fold(value) for value in node.operands[2:]]
-            if any(start is None for start in starts):
-                raise NoChainError("an update's place is data")
-            for axis, start in enumerate(starts):
-                self._placed(slots[0], axis, out, axis, 0)
-                self._placed(out, axis, slots[1], axis, int(start))
+            for at, value in enumerate(node.operands[2:]):
+                if (start := fold(value)) is None:
+                    raise NoChainError("an update's place is data")
+                yield _Relation(slots[0], at, out, at)
+                yield _Relation(out, at, slots[1], at, int(start))
         elif node.op is ops.REDUCE:
-            gone = list(node.attributes["dimensions"])
-            kind = combiner(node.regions[0])
-            if number_of(node.operands[1]) != REDUCTIONS[kind]:
+            if number_of(node.operands[1]) != REDUCTIONS[combiner(node.regions[0])]:
                 raise NoChainError("a reduction begins with another number")
-            kept = [axis for axis in range(len(self.shape(slots[0]))) if axis not in gone]
-            for to, axis in enumerate(kept):
-                self._same(slots[0], axis, out, to)
-            for axis in gone:
-                self.summed[slots[0], axis] = kind
-        else:
+            gone = list(node.attributes["dimensions"])
+            kept = [at for at in range(len(self.shape(slots[0]))) if at not in gone]
+            yield from (_Relation(slots[0], at, out, to) for to, at in enumerate(kept))
+        elif node.op is not ops.RESHAPE:
             for slot in slots:
-                for axis in range(rank if self.shape(slot) else 0):
-                    self._same(slot, axis, out, axis)
+                yield from (_Relation(slot, at, out, at) for at in range(len(self.shape(slot))))
 
-    def _join_dot(self, node: Node, slots: Sequence[Slot], out: Value) -> None:
-        axes = DotAxes.of(node)
-        self.dots.append((node, axes))
-        left, right = slots
+    def _of_dot(self, axes: DotAxes, left: Slot, right: Slot, out: Value) -> Iterator[_Relation]:
         for at, (ours, theirs) in enumerate(axes.batch):
-            self._same(left, ours, right, theirs)
-            self._same(left, ours, out, at)
-        for ours, theirs in axes.contracted:
-            self._same(left, ours, right, theirs)
-        free = [*((left, axis) for axis in axes.free_left), *((right, axis) for axis in axes.free_right)]
-        for at, (slot, axis) in enumerate(free, len(axes.batch)):
-            self._same(slot, axis, out, at)
+            yield from (_Relation(left, ours, right, theirs), _Relation(left, ours, out, at))
+        yield from (_Relation(left, ours, right, theirs) for ours, theirs in axes.contracted)
+        free = [*((left, at) for at in axes.free_left), *((right, at) for at in axes.free_right)]
+        yield from (_Relation(slot, at, out, to) for to, (slot, at) in enumerate(free, len(axes.batch)))
 
-    def _same(self, one: Slot, axis: int, other: Slot, to: int) -> None:
-        extent = self.shape(one)[axis]
-        if extent == self.shape(other)[to] and extent != 1:
-            self.classes.join((one, axis), (other, to))
-
-    def _placed(self, one: Slot, axis: int, other: Slot, to: int, start: int) -> None:
-        """Element i of ``other``'s axis is element ``start`` + i of ``one``'s."""
-        long, short = self.shape(one)[axis], self.shape(other)[to]
-        if long == short == 1:
+    def _join(self, relation: _Relation) -> None:
+        one, other = self.axes[relation.one][relation.at], self.axes[relation.other][relation.to]
+        extent, its = self.shape(relation.one)[relation.at], self.shape(relation.other)[relation.to]
+        if extent == its:
+            if extent > 1:
+                for axis, to in zip(one, other, strict=True):
+                    self.classes.join(axis, to)
             return
-        self.classes.join((one, axis), (other, to), start)
-        if long != short:
-            self.moved |= {(one, axis), (other, to)}
+        if relation.start is None:
+            return
+        if len(one) > 1 or len(other) > 1:
+            raise NoChainError("an axis is sliced and split")
+        self.classes.join(one[0], other[0], relation.start)
+        self.moved |= {one[0], other[0]}
 
-    def _pad(self, node: Node, slot: Slot, out: Value) -> None:
-        low, high = (list(node.attributes[f"edge_padding_{side}"]) for side in ("low", "high"))
-        if any(node.attributes["interior_padding"]) or min((*low, *high), default=0) < 0:
-            raise NoChainError("a pad is no frame")
-        for axis, start in enumerate(low):
-            self._placed(out, axis, slot, axis, int(start))
+    # Reshapes.
+
+    def _split(self, relations: Sequence[_Relation]) -> dict[Slot, list[list[_Axis]]]:
+        """The factors of every axis of every slot: one, but for those that reshapes split or merge."""
+        slots = list(dict.fromkeys(slot for node in self.members for slot in (*self.slots[node], *node.results)))
+        reshapes = [(self.slots[node][0], node.results[0]) for node in self.members if node.op is ops.RESHAPE]
+        same = _Classes()
+        for relation in relations:
+            if self.shape(relation.one)[relation.at] == self.shape(relation.other)[relation.to]:
+                same.join((relation.one, relation.at), (relation.other, relation.to))
+        cuts: dict[Any, set[int]] = {}
+
+        def of(slot: Slot, at: int) -> set[int]:
+            return cuts.setdefault(same.find((slot, at))[0], set())
+
+        grown = True
+        while grown:
+            grown = False
+            for pair in reshapes:
+                marks: set[int] = set()
+                for slot in pair:
+                    trailing = 1
+                    for at in reversed(range(len(self.shape(slot)))):
+                        marks.update(trailing * cut for cut in of(slot, at))
+                        trailing *= self.shape(slot)[at]
+                        marks.add(trailing)
+                chain = sorted(marks)
+                if any(more % less for less, more in zip(chain, chain[1:], strict=False)):
+                    raise NoChainError("a reshape regroups axes")
+                for slot in pair:
+                    trailing = 1
+                    for at in reversed(range(len(self.shape(slot)))):
+                        extent, known = self.shape(slot)[at], of(slot, at)
+                        inside = {mark // trailing for mark in chain if trailing < mark < trailing * extent}
+                        grown = grown or not inside <= known
+                        known |= inside
+                        trailing *= extent
+        return {slot: [_factors(slot, at, n, of(slot, at)) for at, n in enumerate(self.shape(slot))] for slot in slots}
 
     # The classes.
 
-    def chain(self) -> DotChain:
-        """The chain; NoChainError with the reason if there is none."""
-        if not self.dots:
-            raise NoChainError("there is no batched contraction")
-        roots = self._classes_by_axis(self.classes)
-        if self.moved:
-            return self._streaming(next(iter(self.moved)))
-        reason = NoChainError("there are no axes")
-        grid = self._grid(roots)
-        firsts = {label: axis for axis, label in reversed(roots.items()) if label not in grid}
-        for stream in (None, *firsts.values()):
-            try:
-                return self._streaming(stream)
-            except NoChainError as error:
-                reason = error
-        raise reason
-
-    def _streaming(self, stream: tuple[Slot, int] | None) -> DotChain:
+    def chain(self, along: Stream | None) -> DotChain:
         """The chain whose stream is the class of an axis, and of axes along the same one of an array that is read."""
-        classes = self.classes.copy()
-        if stream is not None:
-            anchors = [(axis, *anchor) for axis in self._axes() if (anchor := self._anchor(*axis)) is not None]
+        classes, stream = self.classes.copy(), None
+        if along is not None:
+            stream, *others = self.axes[self.slots[along.of.node][along.of.at]][along.axis]
+            if others:
+                raise NoChainError("the stream is split")
+            anchors = [(axis, *anchor) for slot in self.axes for axis in self.all_axes(slot) if (anchor := self._anchor(axis))]
             grown = True
             while grown:
                 grown = False
@@ -406,60 +478,60 @@ class _Analysis:
                         one, begins = known[where]
                         classes.join(one, axis, start - begins)
                         grown = True
-        roots = self._classes_by_axis(classes)
-        label = None if stream is None else roots[stream]
-        if any(roots[axis] != label for axis in self.moved):
-            raise NoChainError("values are sliced along two axes")
-        return _Parts(self, classes, roots, self._grid(roots) - {label}, label).chain()
+        labels = self._labels(classes)
+        label = None if stream is None else labels[stream]
+        if any(labels[axis] != label for axis in self.moved):
+            raise NoChainError("values are sliced along another axis than the stream")
+        return _Parts(self, classes, labels, self._grid(labels) - {label}, label).chain()
 
-    def _axes(self) -> Iterator[tuple[Slot, int]]:
-        """Every axis of every operand and result."""
-        for node in self.members:
-            for slot in (*(self.slot(node, at) for at in range(len(node.operands))), *node.results):
-                for axis in range(len(self.shape(slot))):
-                    yield slot, axis
-
-    def _anchor(self, slot: Slot, axis: int) -> tuple[tuple[Value, int], int] | None:
+    def _anchor(self, axis: _Axis) -> tuple[tuple[Value, int], int] | None:
         """The axis of the array that an axis of a use runs along, and where it begins there."""
-        if not isinstance(slot, Use):
+        if not isinstance(axis.slot, Use) or axis.extent != self.shape(axis.slot)[axis.at]:
             return None
-        view = StridedView.of(self.value(slot))
-        step, shape = view.strides[axis], view.base.type.shape
+        view = StridedView.of(self.value(axis.slot))
+        step, shape = view.strides[axis.at], view.base.type.shape
         for of, (extent, its) in enumerate(zip(shape, row_major(shape), strict=True)):
             if extent > 1 and its == step:
                 start = view.offset // step % extent
-                return ((view.base, of), start) if start + view.shape[axis] <= extent else None
+                return ((view.base, of), start) if start + axis.extent <= extent else None
         return None
 
-    def _grid(self, roots: Mapping[tuple[Slot, int], int]) -> set[int]:
-        contracted, free, batch = self._kinds(roots)
-        others = {roots[axis] for axis in (*self.moved, *self.summed) if axis in roots}
-        return batch - contracted - free - others
-
-    def _classes_by_axis(self, classes: _Classes) -> dict[tuple[Slot, int], int]:
+    def _labels(self, classes: _Classes) -> dict[_Axis, int]:
         """A number for the class of every axis of more than one element, or that lies in such an axis."""
         number: dict[Any, int] = {}
-        found: dict[tuple[Slot, int], int] = {}
+        found: dict[_Axis, int] = {}
         placed = {classes.find(axis)[0] for axis in self.moved}
-        for slot, axis in self._axes():
-            root, _ = classes.find((slot, axis))
-            if self.shape(slot)[axis] > 1 or root in placed:
-                found[slot, axis] = number.setdefault(root, len(number))
+        for slot in self.axes:
+            for axis in self.all_axes(slot):
+                root, _ = classes.find(axis)
+                if axis.extent > 1 or root in placed:
+                    found[axis] = number.setdefault(root, len(number))
         return found
 
-    def _kinds(self, roots: Mapping[tuple[Slot, int], int]) -> tuple[set[int], set[int], set[int]]:
-        """The classes of contracted, free and batch axes of contractions."""
-        kinds: tuple[set[int], set[int], set[int]] = set(), set(), set()
-        for node, axes in self.dots:
-            left, right = self.slot(node, 0), self.slot(node, 1)
-            pairs = (
-                [(left, axis) for axis, _ in axes.contracted],
-                [*((left, axis) for axis in axes.free_left), *((right, axis) for axis in axes.free_right)],
-                [(left, axis) for axis, _ in axes.batch],
-            )
-            for kind, found in zip(kinds, pairs, strict=True):
-                kind.update(roots[axis] for axis in found if axis in roots)
-        return kinds
+    def _grid(self, labels: Mapping[_Axis, int]) -> set[int]:
+        """The classes of batch axes of contractions that nothing contracts, sums or slices, and that are no rows."""
+        batch: set[int] = set()
+        others = {labels[axis] for axis in self.moved}
+        for node, axes in self.dots.items():
+            left, right = self.slots[node]
+            batch |= self.labels_of(labels, left, (at for at, _ in axes.batch))
+            others |= self.labels_of(labels, left, (*axes.free_left, *(at for at, _ in axes.contracted)))
+            others |= self.labels_of(labels, right, axes.free_right)
+        for node in self.members:
+            if node.op is ops.REDUCE:
+                others |= self.labels_of(labels, self.slots[node][0], node.attributes["dimensions"])
+        return batch - others
+
+    def labels_of(self, labels: Mapping[_Axis, int], slot: Slot, axes: Iterable[int]) -> set[int]:
+        """The classes of some axes of a slot."""
+        return {labels[axis] for at in axes for axis in self.axes[slot][at] if axis in labels}
+
+
+def _factors(slot: Slot, at: int, extent: int, cuts: set[int]) -> list[_Axis]:
+    """Axis ``at`` of ``slot``, cut into factors: outer ones first."""
+    ends = [1, *sorted(cuts), extent]
+    found = [_Axis(slot, at, outer // inner, inner) for inner, outer in zip(ends, ends[1:], strict=False)]
+    return found[::-1]
 
 
 class _Parts:
@@ -469,16 +541,15 @@ class _Parts:
         self,
         analysis: _Analysis,
         classes: _Classes,
-        roots: Mapping[tuple[Slot, int], int],
+        labels: Mapping[_Axis, int],
         grid: set[int],
         stream: int | None,
     ) -> None:
-        self.analysis, self.classes, self.roots, self.stream = analysis, classes, roots, stream
+        self.analysis, self.classes, self.labels, self.stream = analysis, classes, labels, stream
         self.grid = tuple(sorted(grid))
         self.extents: dict[int, int] = {}
-        for (slot, axis), label in roots.items():
-            extent = analysis.shape(slot)[axis]
-            if label != stream and self.extents.setdefault(label, extent) != extent:
+        for axis, label in labels.items():
+            if label != stream and self.extents.setdefault(label, axis.extent) != axis.extent:
                 raise NoChainError("an axis has two extents")
         self.cuts = self._cuts()
         self.made: dict[tuple[Slot, Interval | None], Part] = {}
@@ -489,45 +560,66 @@ class _Parts:
         """The chain, with the parts that its outputs need."""
         stores: list[Store] = []
         for number, value in enumerate(self.analysis.outputs):
-            labels = {label for axis in range(len(value.type.shape)) if (label := self.roots.get((value, axis))) is not None}
-            if not labels.issuperset(self.grid):
+            if not self._labels(value).issuperset(self.grid):
                 raise NoChainError("a result is that of several batch elements")
             for interval in self.intervals(value):
                 part = self.part(value, interval)
-                stores.append(Store(number, part, self._load(value, StridedView.whole(value), interval)))
+                place = self._load(value, StridedView.whole(value), interval)
+                loop = interval if interval is not None and interval[1] - interval[0] > 1 else None
+                stores.append(Store(number, part, place, loop))
         kept = _in_order([store.part for store in stores], self.parts)
-        members, outputs = self.analysis.members, self.analysis.outputs
-        return DotChain(members, outputs, self.extents, self.grid, self.stream, tuple(stores), kept)
+        analysis = self.analysis
+        reads = [slot for node in analysis.dots for slot in (*analysis.slots[node], *node.results)]
+        return DotChain(
+            analysis.members,
+            analysis.outputs,
+            self.extents,
+            self.grid,
+            self.stream,
+            tuple(stores),
+            kept,
+            {node.results[0]: self._batch_axes(node.results[0]) for node in analysis.dots},
+            sum(math.prod(a.extent for a in analysis.all_axes(s) if self.labels.get(a) not in self.grid) for s in reads),
+        )
+
+    def _batch_axes(self, value: Value) -> frozenset[int]:
+        """The axes of a value that are of the grid, alone or merged with others."""
+        return frozenset(axis.at for axis in self.analysis.all_axes(value) if self.labels.get(axis) in self.grid)
 
     # The stream.
 
+    def _labels(self, slot: Slot, axes: Iterable[int] | None = None) -> set[int]:
+        """The classes of some axes of a slot, or of all."""
+        every = range(len(self.analysis.shape(slot)))
+        return self.analysis.labels_of(self.labels, slot, every if axes is None else axes)
+
+    def _streaming(self, slot: Slot) -> _Axis | None:
+        """The axis of a slot that is of the stream."""
+        axes = [axis for axis in self.analysis.all_axes(slot) if axis in self.labels and self.labels[axis] == self.stream]
+        if len(axes) > 1:
+            raise NoChainError("a value has the stream twice")
+        return axes[0] if axes else None
+
     def along(self, slot: Slot) -> Interval | None:
         """The coordinates of the stream that a slot has; None if it has no such axis."""
-        for axis, extent in enumerate(self.analysis.shape(slot)):
-            if self.stream is not None and self.roots.get((slot, axis)) == self.stream:
-                start = self.classes.find((slot, axis))[1]
-                return start, start + extent
-        return None
+        if (axis := self._streaming(slot)) is None:
+            return None
+        start = self.classes.find(axis)[1]
+        return start, start + axis.extent
 
     def _cuts(self) -> list[int]:
         found: set[int] = set()
-        axes_of: dict[Slot, list[int]] = {}
-        for (slot, axis), label in self.roots.items():
-            if label == self.stream:
-                axes_of.setdefault(slot, []).append(axis)
-        for slot, axes in axes_of.items():
-            if len(axes) > 1:
-                raise NoChainError("a value has the stream twice")
+        for slot in self.analysis.axes:
             if (interval := self.along(slot)) is not None:
                 found.update(interval)
-                found.update(self._changes(slot, axes[0], interval[0]))
+                found.update(self._changes(slot, interval[0]))
         return sorted(found)
 
-    def _changes(self, slot: Slot, axis: int, start: int) -> Iterator[int]:
+    def _changes(self, slot: Slot, start: int) -> Iterator[int]:
         """Where a constant changes along the stream."""
-        array = _constant(self.analysis.value(slot)) if isinstance(slot, Use) else None
-        if array is not None and array.ndim > axis and array.shape[axis] > 1:
-            lines = np.moveaxis(array, axis, 0).reshape(array.shape[axis], -1)
+        array, axis = _constant(self.analysis.value(slot)) if isinstance(slot, Use) else None, self._streaming(slot)
+        if array is not None and axis is not None and array.shape[axis.at] > 1:
+            lines = np.moveaxis(array, axis.at, 0).reshape(array.shape[axis.at], -1)
             yield from (start + at for at in range(1, len(lines)) if (lines[at] != lines[at - 1]).any())
 
     def intervals(self, slot: Slot) -> list[Interval | None]:
@@ -558,10 +650,10 @@ class _Parts:
     def _use(self, use: Use, interval: Interval | None) -> Part:
         value = self.analysis.value(use)
         if (array := _constant(value)) is not None:
-            axis = next((a for a in range(array.ndim) if array.shape[a] > 1 and self.roots.get((use, a)) == self.stream), None)
-            if interval is not None and axis is not None:
-                start = self.classes.find((use, axis))[1]
-                array = np.take(array, range(interval[0] - start, interval[1] - start), axis)
+            axis = self._streaming(use)
+            if interval is not None and axis is not None and array.shape[axis.at] > 1:
+                start = self.classes.find(axis)[1]
+                array = np.take(array, range(interval[0] - start, interval[1] - start), axis.at)
             number = splat_number(array)
             if number is not None:
                 return self._kept(Part(float(number.real)))
@@ -573,13 +665,13 @@ class _Parts:
     def _load(self, slot: Slot, view: StridedView, interval: Interval | None) -> Load:
         """Where the elements of ``view`` lie, whose axes are those of ``slot``."""
         offset, steps = view.offset, {}
-        for axis, (extent, step) in enumerate(zip(view.shape, view.strides, strict=True)):
-            label = self.roots.get((slot, axis))
-            if label is None or step == 0 or (extent == 1 and label != self.stream):
+        for axis in self.analysis.all_axes(slot):
+            label, step = self.labels.get(axis), view.strides[axis.at] * axis.inner
+            if label is None or step == 0 or (axis.extent == 1 and label != self.stream):
                 continue
             if label == self.stream:
                 assert interval is not None
-                offset -= self.classes.find((slot, axis))[1] * step
+                offset -= self.classes.find(axis)[1] * step
                 if interval[1] - interval[0] == 1:
                     offset += interval[0] * step
                     continue
@@ -590,7 +682,7 @@ class _Parts:
 
     def _result(self, value: Value, interval: Interval | None) -> Part:
         node = self.analysis.made[value]
-        slots = [self.analysis.slot(node, at) for at in range(len(node.operands))]
+        slots = self.analysis.slots[node]
         if node.op in (ops.BROADCAST_IN_DIM, ops.TRANSPOSE, ops.RESHAPE, ops.SLICE):
             return self.part(slots[0], interval)
         if node.op is ops.PAD:
@@ -605,10 +697,8 @@ class _Parts:
         if node.op is ops.DOT_GENERAL:
             return self._dot(node, slots, interval)
         if node.op is ops.REDUCE:
-            gone = [(slots[0], axis) for axis in node.attributes["dimensions"]]
-            over = [self.roots[axis] for axis in gone if axis in self.roots]
-            kind = self.analysis.summed[gone[0]] if gone else "add"
-            if kind != "add" and self.stream in over:
+            over = sorted(self._labels(slots[0], node.attributes["dimensions"]))
+            if self.stream in over and combiner(node.regions[0]) != "add":
                 raise NoChainError("an extremum is taken over the stream")
             return self._summed(slots[:1], over, interval, lambda operands, over: self._reduced(node, operands[0], over))
         return self._elementwise(node, [self.part(slot, interval) for slot in slots])
@@ -646,19 +736,13 @@ class _Parts:
         return self._kept(Part(None, tuple(terms), tuple(labels), (), None, phase))
 
     def _dot(self, node: Node, slots: Sequence[Slot], interval: Interval | None) -> Part:
-        axes = DotAxes.of(node)
-        over = [self.roots[slots[0], axis] for axis, _ in axes.contracted if (slots[0], axis) in self.roots]
-        for label in (self.roots.get((slots[0], axis)) for axis, _ in axes.batch):
-            if label is not None and label != self.stream and label not in self.grid:
-                raise NoChainError("a batch axis of one contraction is none of another")
-        for slot, free in ((slots[0], axes.free_left), (slots[1], axes.free_right)):
-            labels = [self.roots[slot, axis] for axis in free if (slot, axis) in self.roots]
-            if len([label for label in labels if label != self.stream]) > 1:
-                raise NoChainError("a contraction has two axes of rows")
-            if any(label in self.grid for label in labels):
-                raise NoChainError("a batch axis of one contraction is none of another")
-        if len([label for label in over if label != self.stream]) > 1:
-            raise NoChainError("a contraction sums over two axes")
+        axes = self.analysis.dots[node]
+        over = sorted(self._labels(slots[0], (at for at, _ in axes.contracted)))
+        free = [self._labels(slots[0], axes.free_left), self._labels(slots[1], axes.free_right)]
+        if not (free[0] | free[1]).isdisjoint(self.grid):
+            raise NoChainError("a batch axis of one contraction is none of another")
+        if any(len(labels - {self.stream}) > 1 for labels in (*free, set(over))):
+            raise NoChainError("a contraction has two axes of rows, columns or terms")
 
         def product(operands: Sequence[Part], over: Sequence[int]) -> Part:
             if any(part.is_zero for part in operands):
@@ -682,6 +766,8 @@ class _Parts:
         return self._kept(self._new(node, [operand], set(operand.labels) - set(over), None, over))
 
     def _elementwise(self, node: Node, operands: Sequence[Part]) -> Part:
+        if all(isinstance(part.of, float) for part in operands):
+            return self._kept(Part(_number_of(node, [part.of for part in operands])))
         zero = [part.is_zero for part in operands]
         if node.op is ops.ADD and any(zero):
             return operands[zero.index(True) ^ 1] if sum(zero) == 1 else operands[0]
@@ -731,13 +817,30 @@ def _is_matrix_product(operands: Sequence[Part], over: Sequence[int]) -> bool:
     return len(left) == len(right) == len(over) == 1 and left != right
 
 
+def _number_of(node: Node, operands: Sequence[float]) -> float:
+    """What an elementwise op makes of numbers."""
+    arrays = (np.asarray(x, ops.NUMPY[v.type.dtype]) for x, v in zip(operands, node.operands, strict=True))
+    (result,) = Raising().node(node, dict(zip(node.operands, arrays, strict=True)))
+    return float(np.asarray(result))
+
+
 def _constant(value: Value) -> np.ndarray | None:
     """The array of a constant, with one element along the axes that it was broadcast to; None for other values."""
     node = value.producer
-    if node is None or node.op not in (ops.CONSTANT, ops.BROADCAST_IN_DIM, ops.RESHAPE):
+    if node is None:
+        return None
+    if node.op.triton:
+        arrays = [_constant(operand) for operand in node.operands]
+        if any(array is None or array.size != 1 for array in arrays):
+            return None
+        number = _number_of(node, [float(array.item()) for array in arrays if array is not None])
+        return np.full([1] * len(value.type.shape), number, ops.NUMPY[value.type.dtype])
+    if node.op not in (ops.CONSTANT, ops.BROADCAST_IN_DIM, ops.RESHAPE):
         return None
     if node.op is ops.CONSTANT:
-        return constant_array(node)
+        array = constant_array(node)
+        number = splat_number(array)
+        return array if number is None else np.full([1] * array.ndim, number, array.dtype)
     array = _constant(node.operands[0])
     if array is None:
         return None
@@ -754,12 +857,6 @@ def _constant(value: Value) -> np.ndarray | None:
 
 def _in_order(ends: Sequence[Part], parts: Sequence[Part]) -> list[Part]:
     """Those of ``parts`` that ``ends`` need, in order."""
-    needed = _needed(ends)
-    return [part for part in parts if part in needed]
-
-
-def _needed(ends: Sequence[Part]) -> set[Part]:
-    """The parts that ``ends`` need, themselves included."""
     needed: set[Part] = set()
     waiting = [*ends]
     while waiting:
@@ -767,4 +864,4 @@ def _needed(ends: Sequence[Part]) -> set[Part]:
         if part not in needed:
             needed.add(part)
             waiting += part.operands
-    return needed
+    return [part for part in parts if part in needed]

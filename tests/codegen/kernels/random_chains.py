@@ -1,0 +1,102 @@
+"""Random functions of batched matrices, with a stream of them, for the kernels of dot chains."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+EXTENTS = {"b": 2, "h": 3, "s": 5, "i": 3, "j": 6, "d": 4}
+"""Batch, heads, stream, and three axes of matrices."""
+START = ("bhid", "bihd", "sbhid", "sbhjd", "bhjd", "bjhd", "shbij")
+UNARY: tuple[Callable[[Any], Any], ...] = (jnp.tanh, lambda x: -x, lambda x: x * np.float32(0.5), jnp.abs)
+BINARY: tuple[Callable[[Any, Any], Any], ...] = (jnp.add, jnp.subtract, jnp.multiply, jnp.maximum)
+WORDS = ("bhij", "bhid", "bhjd", "sbhij", "sbhid", "sbhjd", "bshid", "bihd", "bhi", "sbhi")
+
+
+def random_chain(seed: int, steps: int = 14) -> tuple[Callable[..., tuple[Any, ...]], list[np.ndarray]]:
+    """A function of ``steps`` random steps, the same whenever it is called, and arrays for it."""
+    choices = np.random.default_rng(seed)
+    shapes = [choices.choice(START) for _ in range(4)]
+    arrays = [choices.standard_normal([EXTENTS[axis] for axis in shape]).astype("f4") for shape in shapes]
+
+    def function(*arrays: Any) -> tuple[Any, ...]:
+        numbers = np.random.default_rng(seed + 1)
+        pool = [*zip(shapes, arrays, strict=True)]
+        for _ in range(steps):
+            pool.append(_step(numbers, pool))
+        last = [array for _, array in pool[-3:]]
+        return tuple(last)
+
+    return function, arrays
+
+
+def _step(numbers: np.random.Generator, pool: list[tuple[str, Any]]) -> tuple[str, Any]:
+    word, array = pool[_recent(numbers, len(pool))]
+    kind = numbers.choice(["dot", "dot", "dot", "unary", "binary", "sum", "stream", "stream", "most"])
+    if kind == "unary":
+        return word, UNARY[numbers.integers(len(UNARY))](array)
+    if kind == "binary":
+        other_word, other = pool[_recent(numbers, len(pool))]
+        wanted = word if len(word) >= len(other_word) else other_word
+        if set(word) | set(other_word) <= set(wanted):
+            op = BINARY[numbers.integers(len(BINARY))]
+            return wanted, op(_spread(word, array, wanted), _spread(other_word, other, wanted))
+    if kind == "sum" and (axes := [axis for axis in word if axis in "sijd"]) and len(word) > 3:
+        axis = axes[numbers.integers(len(axes))]
+        return word.replace(axis, ""), array.sum(word.index(axis))
+    if kind == "most" and (axes := [axis for axis in word if axis in "ijd"]) and len(word) > 3:
+        axis = axes[numbers.integers(len(axes))]
+        return word.replace(axis, ""), array.max(word.index(axis))
+    if kind == "stream" and "s" in word:
+        return _along_the_stream(numbers, word, array)
+    if kind == "dot":
+        other_word, other = pool[_recent(numbers, len(pool))]
+        union = "".join(dict.fromkeys(word + other_word))
+        targets = [
+            target
+            for target in WORDS
+            if set("bh") <= set(target) <= set(union) and set(union) - set(target) <= set(word) & set(other_word)
+        ]
+        if targets:
+            target = targets[numbers.integers(len(targets))]
+            return target, jnp.einsum(f"{word},{other_word}->{target}", array, other) * np.float32(0.4)
+    return word, jnp.tanh(array)
+
+
+def _recent(numbers: np.random.Generator, count: int) -> int:
+    return int(count - 1 - min(count - 1, numbers.geometric(0.3) - 1))
+
+
+def _spread(word: str, array: Any, wanted: str) -> Any:
+    order = [axis for axis in wanted if axis in word]
+    array = jnp.transpose(array, [word.index(axis) for axis in order])
+    shape = [EXTENTS[axis] for axis in wanted]
+    return lax.broadcast_in_dim(array, shape, [wanted.index(axis) for axis in order])
+
+
+def _along_the_stream(numbers: np.random.Generator, word: str, array: Any) -> tuple[str, Any]:
+    """A slice put back, an updated element, a pad, a selection, a row: what forward Laplacians do to stacks."""
+    at, count = word.index("s"), EXTENTS["s"]
+    start = int(numbers.integers(1, count - 1))
+    tail = lax.slice_in_dim(array, start, count, axis=at)
+    match int(numbers.integers(6)):
+        case 0:
+            zeros = [(start if axis == at else 0, 0, 0) for axis in range(len(word))]
+            return word, lax.pad(tail, np.float32(0), zeros)
+        case 1:
+            head = lax.slice_in_dim(array, 0, start, axis=at)
+            return word, jnp.concatenate([head * head, tail], at)
+        case 2:
+            starts = [start if axis == at else 0 for axis in range(len(word))]
+            return word, lax.dynamic_update_slice(array, jnp.tanh(tail), starts)
+        case 3:
+            mask = np.arange(count) < start
+            shape = [count if axis == at else 1 for axis in range(len(word))]
+            return word, lax.select(jnp.broadcast_to(mask.reshape(shape), array.shape), -array, array)
+        case 4:
+            row = lax.index_in_dim(array, start, at, keepdims=False)
+            return word.replace("s", ""), row
+        case _:
+            return word.replace("s", ""), (tail * tail).sum(at)

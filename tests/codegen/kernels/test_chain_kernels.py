@@ -1,0 +1,218 @@
+"""Dot chains: the kernels compute what the ops that they replace do, and compile for absent GPUs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from fusionlab.codegen.compile import compile_program
+from fusionlab.codegen.kernels.chain_kernels import chain_kernel
+from fusionlab.codegen.raising import raise_nodes
+from fusionlab.codegen.targets import load_target
+from fusionlab.hlo import lowering, ops
+from fusionlab.hlo.blocks import blocks_of
+from fusionlab.hlo.view import view_of
+from fusionlab.ledger.ledger import launches
+from fusionlab.passes.dot_chain_kernels import DotChainKernels
+from fusionlab.passes.interface import Setting
+from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
+from fusionlab.passes.refusals import Refusal
+from fusionlab.workloads.catalogue import build
+from tests.codegen.kernels.random_chains import random_chain
+from tests.optional_packages import needs_the_cuda_plugin
+
+CUDA = Setting(platform="cuda")
+
+
+def chains_of(program, fewest=2):
+    """(nodes, chain) of every kernel that the pass would make, in the program as it is, without barriers."""
+    pass_ = DotChainKernels(fewest=fewest, at_most=10.0, smallest=1)
+    module = program.parse()
+    for function in module.body.operations:
+        for block in blocks_of(function, module):
+            block, seen = block.data_flow(), set()
+            of_size = sorted(block.nodes, key=lambda node: -sum(np.prod(value.type.shape) for value in node.results))
+            for node in of_size:
+                if node.op is ops.DOT_GENERAL and node not in seen:
+                    try:
+                        chain = pass_.chain_of(node, block, {})
+                    except Refusal:
+                        continue
+                    seen.update(chain.members)
+                    yield block.nodes, chain
+
+
+def dots(chain):
+    return sum(node.op is ops.DOT_GENERAL for node in chain.members)
+
+
+def assert_close(nodes, chain, dead=()):
+    """The kernel under Pallas' interpreter against the plain ops, on random arrays."""
+    numbers = np.random.default_rng(0)
+    arrays = [numbers.standard_normal(value.type.shape).astype("f4") for value in chain.arrays]
+    plain = jax.jit(raise_nodes(nodes, chain.arrays, list(chain.outputs)))(*arrays)
+    made = jax.jit(chain_kernel(chain, dead=dead, interpret=True))(*arrays)
+    for value, wanted in zip(made, plain, strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=2e-4, atol=2e-5 * max(1, np.abs(wanted).max()))
+
+
+def attention(q, k, v):
+    """[w, i, h * d] each: softmax of scores between electrons, one matrix per walker and head."""
+    q, k, v = (array.reshape(*array.shape[:2], 2, -1) for array in (q, k, v))
+    scores = jnp.einsum("wihd,wjhd->whij", q, k) / np.float32(np.sqrt(q.shape[-1]))
+    weights = jnp.exp(scores - scores.max(-1, keepdims=True))
+    weights = weights / weights.sum(-1, keepdims=True)
+    return jnp.einsum("whij,wjhd->wihd", weights, v).reshape(*q.shape[:2], -1)
+
+
+def jet_of_attention(q, k, v):
+    """The forward Laplacian of ``attention``, of stacks [2 + directions, w, i, h * d]: value, Laplacian, derivatives."""
+    value, laplacian, rows = (lambda s: s[0]), (lambda s: s[1]), (lambda s: s[2:])
+
+    def stack(a, b, c):
+        return lax.dynamic_update_slice(jnp.concatenate([a[None], b[None], c]), a[None], [0] * (a.ndim + 1))
+
+    q, k, v = (array.reshape(*array.shape[:3], 2, -1) for array in (q, k, v))
+    score = jnp.einsum("wihd,wjhd->whij", value(q), value(k))
+    slopes = jnp.einsum("swihd,wjhd->swhij", rows(q), value(k)) + jnp.einsum("wihd,swjhd->swhij", value(q), rows(k))
+    curve = jnp.einsum("wihd,wjhd->whij", laplacian(q), value(k)) + jnp.einsum(
+        "wihd,wjhd->whij", value(q), laplacian(k)
+    )
+    curve += 2 * jnp.einsum("swihd,swjhd->whij", rows(q), rows(k))
+    e = jnp.exp(score - score.max(-1, keepdims=True))
+    e = stack(e, e * curve + e * (slopes * slopes).sum(0), e * slopes)
+    n = e.sum(-1, keepdims=True)
+    a, b = value(e) / value(n), rows(e) / value(n) - value(e) / value(n) ** 2 * rows(n)
+    c = (laplacian(e) - a * laplacian(n) - 2 * (b * rows(n)).sum(0)) / value(n)
+    out = stack(
+        jnp.einsum("whij,wjhd->wihd", a, value(v)),
+        jnp.einsum("whij,wjhd->wihd", c, value(v))
+        + jnp.einsum("whij,wjhd->wihd", a, laplacian(v))
+        + 2 * jnp.einsum("swhij,swjhd->wihd", b, rows(v)),
+        jnp.einsum("swhij,wjhd->swihd", b, value(v)) + jnp.einsum("whij,swjhd->swihd", a, rows(v)),
+    )
+    return out.reshape(*out.shape[:3], -1)
+
+
+def arrays_like(*shapes):
+    numbers = np.random.default_rng(1)
+    return [numbers.standard_normal(shape).astype("f4") for shape in shapes]
+
+
+@pytest.fixture(scope="module")
+def plain(lowered):
+    return lowered(attention, *arrays_like(*[(3, 5, 14)] * 3), platform="cuda")
+
+
+@pytest.fixture(scope="module")
+def jet(lowered):
+    """The queries are made by a layer, and dead after the attention."""
+    arrays = arrays_like((14, 14), *[(6, 3, 5, 14)] * 3)
+    return lowered(lambda w, q, k, v: jet_of_attention(q @ w, k, v), *arrays, platform="cuda"), arrays
+
+
+def test_an_attention_is_one_kernel(plain):
+    [(nodes, chain)] = chains_of(plain)
+    assert dots(chain) == 2
+    assert (chain.instances, chain.loops) == (3 * 2, [])
+    assert chain.traffic == 4 * 5 * 7, "it reads q, k, v and writes the result, once each"
+    assert_close(nodes, chain)
+
+
+def test_its_forward_laplacian_is_one_kernel_with_a_loop_over_directions(jet):
+    [(nodes, chain)] = chains_of(jet[0])
+    assert dots(chain) == 12
+    assert chain.loops == [(0, (2, 6))]
+    assert_close(nodes, chain)
+
+
+def test_a_dead_array_is_overwritten_and_no_other(jet):
+    [(nodes, chain)] = chains_of(jet[0])
+    assert not chain.overwrites(())
+    assert len(chain.overwrites(chain.arrays)) == 1
+    assert_close(nodes, chain, dead=chain.arrays)
+
+
+def test_what_is_read_by_other_instances_is_not_overwritten(lowered):
+    """The result has the size of the keys, and every head reads all of them."""
+
+    def shared(q, k):
+        scores = jnp.einsum("whid,wjd->whij", q, k + k)
+        return jnp.einsum("whij,wjd->whid", jnp.tanh(scores), k + k)
+
+    [(nodes, chain)] = chains_of(lowered(shared, *arrays_like((3, 1, 5, 7), (3, 5, 7)), platform="cuda"))
+    assert_close(nodes, chain, dead=chain.arrays)
+    [(nodes, chain)] = chains_of(lowered(shared, *arrays_like((3, 2, 5, 7), (3, 10, 7)), platform="cuda"))
+    assert all(chain.arrays[number].type.shape != (3, 10, 7) for number in chain.overwrites(chain.arrays))
+    assert_close(nodes, chain, dead=chain.arrays)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_kernels_of_random_chains_compute_what_they_replace(lowered, seed):
+    function, arrays = random_chain(seed)
+    for nodes, chain in chains_of(lowered(function, *arrays, platform="cuda"), fewest=1):
+        assert_close(nodes, chain, dead=chain.arrays)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(30, 600))
+def test_kernels_of_more_random_chains_compute_what_they_replace(lowered, seed):
+    test_kernels_of_random_chains_compute_what_they_replace(lowered, seed)
+
+
+def test_random_chains_are_chains(lowered):
+    """Most of them have a kernel of several contractions, and loops over a stream are among them."""
+    found = []
+    for seed in range(30):
+        function, arrays = random_chain(seed)
+        found += [chain for _, chain in chains_of(lowered(function, *arrays, platform="cuda"), fewest=1)]
+    assert sum(dots(chain) > 1 for chain in found) > 15
+    assert sum(bool(chain.loops) for chain in found) > 5
+
+
+@pytest.fixture(scope="module")
+def rewritten(jet):
+    return DotChainKernels(smallest=1).run(jet[0], CUDA)
+
+
+def test_analyses_and_runs_see_the_plain_twin(jet, rewritten, run_raised):
+    program, arrays = jet
+    assert "__gpu$xla.gpu.triton" in str(rewritten.program.parse())
+    assert "stablehlo.custom_call" not in [node.name for node in view_of(rewritten.program.parse()).walk()]
+    for made, wanted in zip(run_raised(rewritten.program, arrays), run_raised(program, arrays), strict=True):
+        np.testing.assert_array_equal(made, wanted)
+
+
+def test_a_second_run_finds_nothing_left(rewritten):
+    assert not DotChainKernels(smallest=1).run(rewritten.program, CUDA).applied
+
+
+@needs_the_cuda_plugin
+@pytest.mark.parametrize("target", ["a100", "h200"])
+def test_kernels_compile_for_an_absent_gpu(target, jet, rewritten):
+    before, after = (compile_program(p, load_target(target)) for p in (jet[0], rewritten.program))
+    counts = [sum(one.dynamic for one in launches(compiled) if not one.is_copy) for compiled in (before, after)]
+    assert counts[1] < counts[0] / 3
+    assert 'fusionlab_flops="' in after.optimized_hlo
+    assert "output_to_operand_aliasing" in after.optimized_hlo
+
+
+def fused_psiformer(dtype="float32"):
+    workload = build("psiformer", "LiH", walkers=3, size="tiny", dtype=dtype, laplacian="replay")
+    return run_pipeline(lowering.lower(workload, "cuda"), parse_pipeline("fuse-jvp-replay"), CUDA).program
+
+
+@pytest.mark.slow
+def test_kernels_of_a_network_compute_what_they_replace():
+    found = list(chains_of(fused_psiformer(), fewest=1))
+    assert max(dots(chain) for _, chain in found) == 7
+    for nodes, chain in found:
+        assert_close(nodes, chain, dead=chain.arrays)
+
+
+@pytest.mark.slow
+def test_float64_takes_the_same_decisions_without_kernels():
+    wide, narrow = (DotChainKernels().run(fused_psiformer(dtype), CUDA) for dtype in ("float64", "float32"))
+    assert [event.to_json() for event in wide.events] == [event.to_json() for event in narrow.events]
+    assert "__gpu$xla.gpu.triton" not in str(wide.program.parse())
