@@ -13,7 +13,6 @@ from jaxlib.mlir import ir
 from fusionlab.hlo import ops
 from fusionlab.hlo.view import TERMINATORS, Node, Value, combining_regions, location_name
 
-
 _KEPT = {"collective", "control", "custom", "rng", "unknown"}
 """Families of ops that may do more than return results."""
 

@@ -35,8 +35,10 @@ from typing import Any, ClassVar, TypeGuard
 
 from jaxlib.mlir import ir
 
-from fusionlab.codegen.kernels.chain_kernels import chain_kernel
-from fusionlab.codegen.kernels.dot_chains import DotChain, NoChainError, Stream, may_belong, streams_of
+from fusionlab.codegen.kernels.dot_chains.axes import Stream
+from fusionlab.codegen.kernels.dot_chains.chain import DotChain, NoChainError
+from fusionlab.codegen.kernels.dot_chains.kernel import chain_kernel
+from fusionlab.codegen.kernels.dot_chains.parts import dot_chain, may_belong, streams_of
 from fusionlab.codegen.raising.outline import outline
 from fusionlab.codegen.raising.splice import drop_dead
 from fusionlab.hlo import ops
@@ -178,7 +180,9 @@ def _read_by(members: Sequence[Node], arrays: Sequence[Value], block: Block) -> 
     def is_own(value: Value) -> bool:
         if value in block.returns:
             return False
-        return all(user in members or (user.op.strided and is_own(user.results[0])) for user in block.users.get(value, ()))
+        return all(
+            user in members or (user.op.strided and is_own(user.results[0])) for user in block.users.get(value, ())
+        )
 
     return {array for array in arrays if array.producer is not None and is_own(array)}
 
@@ -195,13 +199,15 @@ class _Growth:
         grown = True
         while grown:  # what is refused once may fit when the chain has a stream
             grown, refused = False, set[Node]()
-            while (more := next(filter(None, (self._grown(n, refused) for n in self._around(refused))), None)) is not None:
+            while (
+                more := next(filter(None, (self._grown(n, refused) for n in self._around(refused))), None)
+            ) is not None:
                 self.best, grown = more, True
         return self._trimmed()
 
     def _with(self, nodes: set[Node]) -> DotChain:
         members = sorted(nodes, key=self.block.place.__getitem__)
-        chain = DotChain.of(members, outputs_of(members, self.block), self.stream)
+        chain = dot_chain(members, outputs_of(members, self.block), self.stream)
         if not all(axes.issuperset(self.walkers.get(value.handle, ())) for value, axes in chain.batch.items()):
             raise NoChainError("walkers are no batch axis of it")
         return chain
@@ -216,7 +222,11 @@ class _Growth:
         for node in self.best.members:
             yield from filter(is_new, self.block.users.get(node.results[0], ()))
         for value in (value for node in self.best.members for value in node.operands):
-            if value not in self.block.returns and inside.issuperset(self.block.users[value]) and is_new(value.producer):
+            if (
+                value not in self.block.returns
+                and inside.issuperset(self.block.users[value])
+                and is_new(value.producer)
+            ):
                 yield value.producer
         for value in (value for node in self.best.members for value in node.operands):
             if value.producer not in inside:
@@ -231,7 +241,7 @@ class _Growth:
                 yield from self._contractions_of(user.results[0])
 
     def _grown(self, node: Node, refused: set[Node]) -> DotChain | None:
-        """The chain with ``node`` and what lies between, may be with what makes its operands; None if it is none then."""
+        """The chain with ``node`` and what lies between, perhaps with makers of its operands; None if that is none."""
         nodes = self.block.convex_hull({*self.best.members, node})
         for more in (nodes, self._with_makers(nodes, node)):
             if all(map(may_belong, more)):

@@ -172,7 +172,9 @@ def densify(jet: Jet, coordinates: Coordinates) -> Jet:
         if mask.all():
             part = jnp.broadcast_to(rows, shape)
         else:
-            part = lax.select(jnp.broadcast_to(mask, shape), jnp.broadcast_to(rows, shape), jnp.broadcast_to(zero, shape))
+            part = lax.select(
+                jnp.broadcast_to(mask, shape), jnp.broadcast_to(rows, shape), jnp.broadcast_to(zero, shape)
+            )
         total = part if total is None else total + part
     if total is None:
         total = jnp.zeros(shape, np.result_type(jet.value))
@@ -283,7 +285,9 @@ def with_first(stack: Any, *rows: Any) -> Any:
 def select_first(stack: Any, *rows: Any) -> Any:
     """``with_first`` as an elementwise op of ``stack``."""
     is_first = np.arange(stack.shape[0]).reshape((-1,) + (1,) * (stack.ndim - 1)) < len(rows)
-    return lax.select(lax.broadcast_in_dim(is_first, stack.shape, range(stack.ndim)), at_row(_front(rows), 0, stack.shape[0]), stack)
+    return lax.select(
+        lax.broadcast_in_dim(is_first, stack.shape, range(stack.ndim)), at_row(_front(rows), 0, stack.shape[0]), stack
+    )
 
 
 def _front(rows: Sequence[Any]) -> Any:

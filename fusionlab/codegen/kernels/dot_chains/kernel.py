@@ -16,7 +16,8 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
-from fusionlab.codegen.kernels.dot_chains import REDUCTIONS, DotChain, Interval, Load, Part, Store
+from fusionlab.codegen.kernels.dot_chains.axes import REDUCTIONS
+from fusionlab.codegen.kernels.dot_chains.chain import DotChain, Interval, Load, Part, Store
 from fusionlab.codegen.kernels.triton_tiles import dot, flat_call, padded
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.rules.contraction import strictest_precision
@@ -24,7 +25,11 @@ from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
 from fusionlab.hlo.view import Node, Value
 
-_WARPS = 4
+_REDUCE: dict[str, Callable[[Any, int], Any]] = {"add": jnp.sum, "maximum": jnp.max, "minimum": jnp.min}
+_FEW_ELEMENTS = 1024
+"""Elements of the largest matrix, padded, that two warps hold: the forward Laplacian of an attention between ten
+electrons (64 features a head) takes 233 registers a thread with two warps, 227 with four, and spills with one (ptxas,
+sm_80)."""
 
 
 def chain_kernel(
@@ -35,12 +40,13 @@ def chain_kernel(
     A result may be written over one of the ``dead`` arrays, which nothing reads afterwards.
     """
     overwrites = chain.overwrites(dead)
+    elements = max(math.prod(padded(chain.extents[label]) for label in part.labels) for part in chain.parts)
     return flat_call(
         partial(_run, chain, waits=bool(overwrites) and not interpret),
         chain.arrays,
         chain.outputs,
         (chain.instances,),
-        warps=_WARPS,
+        warps=2 if elements <= _FEW_ELEMENTS else 4,
         interpret=interpret,
         name="dot_chain",
         overwrites=overwrites,
@@ -86,21 +92,28 @@ class _Body:
             made: dict[Part, Any] = {}
             values = [self.value(store.part, made, at) for store in stores]
             terms = [
-                sum(self._shaped(self.value(term, made, at), term.labels, part.labels) for term in part.operands if term in held)
+                sum(
+                    self._shaped(self.value(term, made, at), term.labels, part.labels)
+                    for term in part.operands
+                    if term in held
+                )
                 for part in sums
             ]
             self.write(stores, values, {self.chain.stream: at})
             return tuple(total + term for total, term in zip(totals, terms, strict=True))
 
         start = tuple(self.sums[part] if part in self.sums else self._zeros(part) for part in sums)
-        self.sums.update(zip(sums, lax.fori_loop(jnp.int32(interval[0]), jnp.int32(interval[1]), step, start), strict=True))
+        self.sums.update(
+            zip(sums, lax.fori_loop(jnp.int32(interval[0]), jnp.int32(interval[1]), step, start), strict=True)
+        )
 
     def value(self, part: Part, made: dict[Part, Any] | None = None, at: Any = None) -> Any:
         """The matrix of ``part``; of one inside a loop that of coordinate ``at``, kept in ``made``."""
         where = self.made if part.interval is None else made
         assert where is not None, "a part of a loop is read outside of it"
         if part not in where:
-            where[part] = self._make(part, [self.value(operand, made, at) for operand in part.operands if part.of is not None], at)
+            operands = [] if part.of is None else [self.value(operand, made, at) for operand in part.operands]
+            where[part] = self._make(part, operands, at)
         return where[part]
 
     def write(self, stores: Sequence[Store], values: Sequence[Any], at: dict[int | None, Any]) -> None:
@@ -113,7 +126,9 @@ class _Body:
     def _store(self, store: Store, value: Any, at: dict[int | None, Any]) -> None:
         """Write ``value`` to its places in an output."""
         ref = self.results[store.output]
-        labels = tuple(label for label, _ in store.place.steps if label not in self.chain.grid and label != self.chain.stream)
+        labels = tuple(
+            label for label, _ in store.place.steps if label not in self.chain.grid and label != self.chain.stream
+        )
         places, there = self._places(store.place, labels, at)
         size = math.prod(self.chain.outputs[store.output].type.shape)
         # Pallas' interpreter writes masked places back unchanged: these must not be another element's.
@@ -121,28 +136,31 @@ class _Body:
         triton.store(ref.at[places], self._shaped(value, store.part.labels, labels), mask=there)
 
     def _make(self, part: Part, operands: list[Any], at: Any) -> Any:
-        if part.of is None:
-            return self._sum(part)
-        if isinstance(part.of, float):
-            return jnp.float32(part.of)
-        if isinstance(part.of, Load):
-            places, there = self._places(part.of, part.labels, {self.chain.stream: at})
-            if there is None:
-                return triton.load(self.refs[part.of.base].at[places])
-            return triton.load(self.refs[part.of.base].at[places], mask=there, other=0.0)
-        if part.of.op is ops.DOT_GENERAL:
-            return self._dot(part, operands)
-        if part.of.op is ops.REDUCE:
-            return self._reduced(part, *operands)
-        shaped = [self._shaped(array, one.labels, part.labels) for array, one in zip(operands, part.operands, strict=True)]
-        return _applied(part.of, shaped)
+        match part.of:
+            case None:
+                return self._sum(part)
+            case float(number):
+                return jnp.float32(number)
+            case Load() as load:
+                places, there = self._places(load, part.labels, {self.chain.stream: at})
+                masked = {} if there is None else {"mask": there, "other": 0.0}
+                return triton.load(self.refs[load.base].at[places], **masked)
+            case Node(op=ops.DOT_GENERAL) as node:
+                return self._dot(node, part, operands)
+            case Node(op=ops.REDUCE) as node:
+                return self._reduced(node, part, operands[0])
+            case Node() as node:
+                pairs = zip(operands, part.operands, strict=True)
+                return _applied(node, [self._shaped(array, one.labels, part.labels) for array, one in pairs])
 
     def _sum(self, part: Part) -> Any:
         """What is summed over the stream: terms outside of loops, and those of the loops before."""
-        terms = [self._shaped(self.value(term), term.labels, part.labels) for term in part.operands if term.interval is None]
+        terms = [
+            self._shaped(self.value(term), term.labels, part.labels) for term in part.operands if term.interval is None
+        ]
         return sum([*terms, self.sums[part]] if part in self.sums else terms)
 
-    def _dot(self, part: Part, operands: list[Any]) -> Any:
+    def _dot(self, node: Node, part: Part, operands: list[Any]) -> Any:
         (left, right), (over,) = part.operands, part.over or (None,)
         ours, theirs = (tuple(label for label in one.labels if label != over) for one in (left, right))
         if over is None or len({*ours, *theirs, over}) < 3:
@@ -152,15 +170,15 @@ class _Body:
             return product if over is None else jnp.sum(self._masked(product, both, over, 0.0), both.index(over))
         one = self._masked(self._shaped(operands[0], left.labels, (*ours, over)), (*ours, over), over, 0.0)
         other = self._masked(self._shaped(operands[1], right.labels, (over, *theirs)), (over, *theirs), over, 0.0)
-        product = dot(one, other, precision=strictest_precision(part.of))
+        product = dot(one, other, precision=strictest_precision(node))
         return self._shaped(product, (*ours, *theirs), part.labels)
 
-    def _reduced(self, part: Part, array: Any) -> Any:
-        kind = combiner(part.of.regions[0])
+    def _reduced(self, node: Node, part: Part, array: Any) -> Any:
+        kind = combiner(node.regions[0])
         labels = part.operands[0].labels
         for over in part.over:
             array = self._masked(array, labels, over, REDUCTIONS[kind])
-            array = {"add": jnp.sum, "maximum": jnp.max, "minimum": jnp.min}[kind](array, labels.index(over))
+            array = _REDUCE[kind](array, labels.index(over))
             labels = tuple(label for label in labels if label != over)
         return array
 

@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 from fusionlab.codegen.compile import compile_program
-from fusionlab.codegen.kernels.chain_kernels import chain_kernel
+from fusionlab.codegen.kernels.dot_chains.kernel import chain_kernel
 from fusionlab.codegen.raising import raise_nodes
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo import lowering, ops
@@ -67,7 +67,7 @@ def attention(q, k, v):
 
 
 def jet_of_attention(q, k, v):
-    """The forward Laplacian of ``attention``, of stacks [2 + directions, w, i, h * d]: value, Laplacian, derivatives."""
+    """The forward Laplacian of ``attention``: stacks [2 + directions, w, i, h * d] of value, Laplacian, derivatives."""
     value, laplacian, rows = (lambda s: s[0]), (lambda s: s[1]), (lambda s: s[2:])
 
     def stack(a, b, c):

@@ -1,0 +1,327 @@
+"""The classes of the axes of a set of ops: which are batch axes, which is the stream, and where axes begin in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fusionlab.codegen.kernels.dot_chains.chain import NoChainError
+from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.hlo import ops
+from fusionlab.hlo.constants import fold, number_of
+from fusionlab.hlo.cost import DotAxes
+from fusionlab.hlo.strided import StridedView, row_major
+from fusionlab.hlo.view import Node, Value
+
+REDUCTIONS = {"add": 0.0, "maximum": -math.inf, "minimum": math.inf}
+"""The reductions that a chain may have, with the elements that do not change them."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """Operand number ``at`` of ``node``, which the chain loads or knows: its axes are its own."""
+
+    node: Node
+    at: int
+
+
+Slot = Value | Use
+"""A result of an op of the chain, or a use of a value from outside."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Axis number ``axis`` of what a contraction reads."""
+
+    of: Use
+    axis: int
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Axis number ``at`` of a slot, or the factor of it whose elements are ``inner`` apart: axes are split by reshapes."""
+
+    slot: Slot
+    at: int
+    extent: int
+    inner: int = 1
+
+
+@dataclass(frozen=True)
+class ChainClasses:
+    """Classes of axes by number, where each axis begins in its class, which are of the grid, and the stream."""
+
+    labels: Mapping[Axis, int]
+    starts: Mapping[Axis, int]
+    grid: frozenset[int]
+    stream: int | None
+
+
+@dataclass(frozen=True)
+class _Relation:
+    """Axis ``to`` of ``other`` is axis ``at`` of ``one``, from ``start`` on; without one, unless it is broadcast."""
+
+    one: Slot
+    at: int
+    other: Slot
+    to: int
+    start: int | None = None
+
+
+class Classes:
+    """Classes of axes, with the coordinate at which each axis begins (a weighted union-find)."""
+
+    def __init__(self, parent: Mapping[Any, tuple[Any, int]] | None = None) -> None:
+        self._parent: dict[Any, tuple[Any, int]] = dict(parent or {})
+
+    def copy(self) -> Classes:
+        """The same classes, to be joined further."""
+        return Classes(self._parent)
+
+    def find(self, axis: Any) -> tuple[Any, int]:
+        """The representative of an axis' class, and where the axis begins in the representative's coordinates."""
+        parent, start = self._parent.setdefault(axis, (axis, 0))
+        if parent == axis:
+            return axis, 0
+        root, more = self.find(parent)
+        self._parent[axis] = root, start + more
+        return self._parent[axis]
+
+    def join(self, one: Any, other: Any, start: int = 0) -> None:
+        """Element i of axis ``other`` is element ``start`` + i of ``one``; NoChainError if they are known otherwise."""
+        (root, begins), (other_root, other_begins) = self.find(one), self.find(other)
+        if root == other_root:
+            if begins + start != other_begins:
+                raise NoChainError("an axis meets itself shifted")
+            return
+        self._parent[other_root] = root, begins + start - other_begins
+
+
+class ChainAxes:
+    """The classes of the axes of a set of ops."""
+
+    def __init__(self, members: tuple[Node, ...]) -> None:
+        self.members = members
+        self.made = {node.results[0]: node for node in members}
+        self.slots = {node: [self._slot(node, at) for at in range(len(node.operands))] for node in members}
+        self.dots = {node: DotAxes.of(node) for node in members if node.op is ops.DOT_GENERAL}
+        relations = [relation for node in members for relation in self._relations(node)]
+        self.axes = self._split(relations)
+        self.classes = Classes()
+        self.moved: set[Axis] = set()
+        for relation in relations:
+            self._join(relation)
+        for node in members:
+            if node.op is ops.RESHAPE:
+                pairs = (
+                    [axis for axis in self.all_axes(s) if axis.extent > 1]
+                    for s in (self.slots[node][0], node.results[0])
+                )
+                for one, other in zip(*pairs, strict=True):
+                    self.classes.join(one, other)
+
+    def _slot(self, node: Node, at: int) -> Slot:
+        value = node.operands[at]
+        return value if value in self.made else Use(node, at)
+
+    def value(self, slot: Slot) -> Value:
+        """The value of a slot."""
+        return slot.node.operands[slot.at] if isinstance(slot, Use) else slot
+
+    def shape(self, slot: Slot) -> tuple[int, ...]:
+        """The extents of a slot's axes."""
+        return self.value(slot).type.shape
+
+    def all_axes(self, slot: Slot) -> list[Axis]:
+        """All axes of a slot, split, outer ones first."""
+        return [axis for axes in self.axes[slot] for axis in axes]
+
+    # The ops, as relations between axes.
+
+    def _relations(self, node: Node) -> Iterator[_Relation]:
+        (out,), slots, shape = node.results, self.slots[node], node.results[0].type.shape
+        if node.op is ops.DOT_GENERAL:
+            yield from self._of_dot(self.dots[node], slots[0], slots[1], out)
+        elif node.op is ops.BROADCAST_IN_DIM:
+            yield from (
+                _Relation(slots[0], at, out, to) for at, to in enumerate(node.attributes["broadcast_dimensions"])
+            )
+        elif node.op is ops.TRANSPOSE:
+            yield from (_Relation(slots[0], at, out, to) for to, at in enumerate(node.attributes["permutation"]))
+        elif node.op is ops.SLICE:
+            if any(step != 1 for step in node.attributes["strides"]):
+                raise NoChainError("a slice has strides")
+            starts = node.attributes["start_indices"]
+            yield from (_Relation(slots[0], at, out, at, int(start)) for at, start in enumerate(starts))
+        elif node.op is ops.PAD:
+            low, high = (list(node.attributes[f"edge_padding_{side}"]) for side in ("low", "high"))
+            if any(node.attributes["interior_padding"]) or min((*low, *high), default=0) < 0:
+                raise NoChainError("a pad is no frame")
+            yield from (_Relation(out, at, slots[0], at, int(start)) for at, start in enumerate(low))
+        elif node.op is ops.CONCATENATE:
+            along, start = int(node.attributes["dimension"]), 0
+            for slot in slots:
+                yield from (_Relation(out, at, slot, at, start if at == along else None) for at in range(len(shape)))
+                start += self.shape(slot)[along]
+        elif node.op is ops.DYNAMIC_UPDATE_SLICE:
+            for at, value in enumerate(node.operands[2:]):
+                if (place := fold(value)) is None:
+                    raise NoChainError("an update's place is data")
+                last = shape[at] - self.shape(slots[1])[at]
+                yield _Relation(slots[0], at, out, at)
+                yield _Relation(out, at, slots[1], at, min(max(int(place), 0), last))
+        elif node.op is ops.REDUCE:
+            if number_of(node.operands[1]) != REDUCTIONS[combiner(node.regions[0])]:
+                raise NoChainError("a reduction begins with another number")
+            gone = list(node.attributes["dimensions"])
+            kept = [at for at in range(len(self.shape(slots[0]))) if at not in gone]
+            yield from (_Relation(slots[0], at, out, to) for to, at in enumerate(kept))
+        elif node.op is not ops.RESHAPE:
+            for slot in slots:
+                yield from (_Relation(slot, at, out, at) for at in range(len(self.shape(slot))))
+
+    def _of_dot(self, axes: DotAxes, left: Slot, right: Slot, out: Value) -> Iterator[_Relation]:
+        for at, (ours, theirs) in enumerate(axes.batch):
+            yield from (_Relation(left, ours, right, theirs), _Relation(left, ours, out, at))
+        yield from (_Relation(left, ours, right, theirs) for ours, theirs in axes.contracted)
+        free = [*((left, at) for at in axes.free_left), *((right, at) for at in axes.free_right)]
+        yield from (_Relation(slot, at, out, to) for to, (slot, at) in enumerate(free, len(axes.batch)))
+
+    def _join(self, relation: _Relation) -> None:
+        one, other = self.axes[relation.one][relation.at], self.axes[relation.other][relation.to]
+        extent, its = self.shape(relation.one)[relation.at], self.shape(relation.other)[relation.to]
+        if extent == its:
+            if extent > 1:
+                for axis, to in zip(one, other, strict=True):
+                    self.classes.join(axis, to)
+            return
+        if relation.start is None:
+            return
+        if len(one) > 1 or len(other) > 1:
+            raise NoChainError("an axis is sliced and split")
+        self.classes.join(one[0], other[0], relation.start)
+        self.moved |= {one[0], other[0]}
+
+    # Reshapes.
+
+    def _split(self, relations: Sequence[_Relation]) -> dict[Slot, list[list[Axis]]]:
+        """The factors of every axis of every slot: one, but for those that reshapes split or merge."""
+        slots = list(dict.fromkeys(slot for node in self.members for slot in (*self.slots[node], *node.results)))
+        reshapes = [(self.slots[node][0], node.results[0]) for node in self.members if node.op is ops.RESHAPE]
+        same = Classes()
+        for relation in relations:
+            if self.shape(relation.one)[relation.at] == self.shape(relation.other)[relation.to]:
+                same.join((relation.one, relation.at), (relation.other, relation.to))
+        cuts: dict[Any, set[int]] = {}
+
+        def of(slot: Slot, at: int) -> set[int]:
+            return cuts.setdefault(same.find((slot, at))[0], set())
+
+        grown = True
+        while grown:
+            grown = False
+            for pair in reshapes:
+                marks: set[int] = set()
+                for slot in pair:
+                    trailing = 1
+                    for at in reversed(range(len(self.shape(slot)))):
+                        marks.update(trailing * cut for cut in of(slot, at))
+                        trailing *= self.shape(slot)[at]
+                        marks.add(trailing)
+                chain = sorted(marks)
+                if any(more % less for less, more in zip(chain, chain[1:], strict=False)):
+                    raise NoChainError("a reshape regroups axes")
+                for slot in pair:
+                    trailing = 1
+                    for at in reversed(range(len(self.shape(slot)))):
+                        extent, known = self.shape(slot)[at], of(slot, at)
+                        inside = {mark // trailing for mark in chain if trailing < mark < trailing * extent}
+                        grown = grown or not inside <= known
+                        known |= inside
+                        trailing *= extent
+        return {slot: [_factors(slot, at, n, of(slot, at)) for at, n in enumerate(self.shape(slot))] for slot in slots}
+
+    # The classes.
+
+    def classes_of(self, along: Stream | None) -> ChainClasses:
+        """The classes if the stream is that of an axis, and of axes along the same one of an array that is read."""
+        if not self.dots:
+            raise NoChainError("there is no batched contraction")
+        classes, stream = self.classes.copy(), None
+        if along is not None:
+            stream, *others = self.axes[self.slots[along.of.node][along.of.at]][along.axis]
+            if others:
+                raise NoChainError("the stream is split")
+            self._follow(classes, stream)
+        labels = self._labels(classes)
+        label = None if stream is None else labels[stream]
+        if any(labels[axis] != label for axis in self.moved):
+            raise NoChainError("values are sliced along another axis than the stream")
+        starts = {axis: classes.find(axis)[1] for axis in labels}
+        return ChainClasses(labels, starts, frozenset(self._grid(labels) - {label}), label)
+
+    def _follow(self, classes: Classes, stream: Axis) -> None:
+        """Join the axes that run along the same axis of an array as one of the stream's class."""
+        every = (axis for slot in self.axes for axis in self.all_axes(slot))
+        anchors = [(axis, *anchor) for axis in every if (anchor := self._anchor(axis))]
+        grown = True
+        while grown:
+            grown = False
+            root = classes.find(stream)[0]
+            known = {where: (axis, start) for axis, where, start in anchors if classes.find(axis)[0] == root}
+            for axis, where, start in anchors:
+                if where in known and classes.find(axis)[0] != root:
+                    one, begins = known[where]
+                    classes.join(one, axis, start - begins)
+                    grown = True
+
+    def _anchor(self, axis: Axis) -> tuple[tuple[Value, int], int] | None:
+        """The axis of the array that an axis of a use runs along, and where it begins there."""
+        if not isinstance(axis.slot, Use) or axis.extent != self.shape(axis.slot)[axis.at]:
+            return None
+        view = StridedView.of(self.value(axis.slot))
+        step, shape = view.strides[axis.at], view.base.type.shape
+        for of, (extent, its) in enumerate(zip(shape, row_major(shape), strict=True)):
+            if extent > 1 and its == step:
+                start = view.offset // step % extent
+                return ((view.base, of), start) if start + axis.extent <= extent else None
+        return None
+
+    def _labels(self, classes: Classes) -> dict[Axis, int]:
+        """A number for the class of every axis of more than one element, or that lies in such an axis."""
+        number: dict[Any, int] = {}
+        found: dict[Axis, int] = {}
+        placed = {classes.find(axis)[0] for axis in self.moved}
+        for slot in self.axes:
+            for axis in self.all_axes(slot):
+                root, _ = classes.find(axis)
+                if axis.extent > 1 or root in placed:
+                    found[axis] = number.setdefault(root, len(number))
+        return found
+
+    def _grid(self, labels: Mapping[Axis, int]) -> set[int]:
+        """The classes of batch axes of contractions that nothing contracts, sums or slices, and that are no rows."""
+        batch: set[int] = set()
+        others = {labels[axis] for axis in self.moved}
+        for node, axes in self.dots.items():
+            left, right = self.slots[node]
+            batch |= self.labels_of(labels, left, (at for at, _ in axes.batch))
+            others |= self.labels_of(labels, left, (*axes.free_left, *(at for at, _ in axes.contracted)))
+            others |= self.labels_of(labels, right, axes.free_right)
+        for node in self.members:
+            if node.op is ops.REDUCE:
+                others |= self.labels_of(labels, self.slots[node][0], node.attributes["dimensions"])
+        return batch - others
+
+    def labels_of(self, labels: Mapping[Axis, int], slot: Slot, axes: Iterable[int]) -> set[int]:
+        """The classes of some axes of a slot."""
+        return {labels[axis] for at in axes for axis in self.axes[slot][at] if axis in labels}
+
+
+def _factors(slot: Slot, at: int, extent: int, cuts: set[int]) -> list[Axis]:
+    """Axis ``at`` of ``slot``, cut into factors: outer ones first."""
+    ends = [1, *sorted(cuts), extent]
+    found = [Axis(slot, at, outer // inner, inner) for inner, outer in zip(ends, ends[1:], strict=False)]
+    return found[::-1]
