@@ -55,9 +55,10 @@ def _launches(systems: Systems) -> str:
             _ratio(sides, "fused", "folx-dense", "dynamic_launches"),
             _ratio(sides, "fused", "log-psi", "dynamic_launches"),
             _number(sides, "fused-in-replay-memory", "dynamic_launches"),
+            _number(sides, "kernels", "dynamic_launches"),
         ]
 
-    header = "replay|folx dense|folx sparse|log psi|**fused**|/ folx dense|/ log psi|fused in the replay's memory"
+    header = "replay|folx dense|folx sparse|log psi|**fused**|/ folx dense|/ log psi|fused in the replay's memory|and kernels"
     return _table(header, systems, line)
 
 
@@ -69,13 +70,14 @@ def _memory(systems: Systems) -> str:
             _ratio(sides, "fused", "folx-dense", "temp_bytes"),
             _number(sides, "fused-in-replay-memory", "temp_bytes", 1 / MIB),
             _ratio(sides, "fused", "replay", "temp_bytes"),
+            _number(sides, "kernels", "temp_bytes", 1 / MIB),
             _number(sides, "fallback", "temp_bytes", 1 / MIB),
             _ratio(sides, "fallback", "planted", "temp_bytes"),
         ]
 
     header = (
         "replay|folx dense|folx sparse|**fused**|/ folx dense|fused in the replay's memory|fused / replay"
-        "|fallback|/ its replay"
+        "|and kernels|fallback|/ its replay"
     )
     return _table(header, systems, line)
 
@@ -86,13 +88,14 @@ def _work(systems: Systems) -> str:
         return [
             *(_number(sides, side, "flops", 1e-9) for side in shown),
             _ratio(sides, "fused", "folx-sparse", "flops"),
-            *(_number(sides, side, "bytes_accessed", 2**-30, 1) for side in shown),
-            *(_number(sides, side, "dynamic_copies") for side in ("replay", "folx-dense", "fused")),
+            *(_number(sides, side, "bytes_accessed", 2**-30, 1) for side in (*shown, "kernels")),
+            *(_per_direction(sides, side) for side in ("fused", "kernels")),
+            *(_number(sides, side, "dynamic_copies") for side in ("replay", "folx-dense", "fused", "kernels")),
         ]
 
     header = (
         "GFLOP: replay|folx dense|folx sparse|**fused**|/ folx sparse|GiB: replay|folx dense|folx sparse|**fused**|"
-        "copies: replay|folx dense|**fused**"
+        "and kernels|psi per direction: **fused**|and kernels|copies: replay|folx dense|**fused**|and kernels"
     )
     return _table(header, systems, line)
 
@@ -140,6 +143,17 @@ def markdown_table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> st
 def _number(sides: Mapping[str, Row], side: str, figure: str, times: float = 1.0, digits: int = 0) -> str:
     value = sides.get(side, {}).get(figure)
     return shown(None if value is None else times * value, digits)
+
+
+def _per_direction(sides: Mapping[str, Row], side: str) -> str:
+    """The bytes of ``side`` over those of log|psi|, per direction."""
+    psi = sides.get("log-psi", {})
+    value, each, directions = (
+        sides.get(side, {}).get("bytes_accessed"),
+        psi.get("bytes_accessed"),
+        psi.get("directions"),
+    )
+    return shown(value / each / directions if value and each and directions else None, 2)
 
 
 def _ratio(sides: Mapping[str, Row], side: str, to: str, figure: str) -> str:

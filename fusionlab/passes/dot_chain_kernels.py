@@ -21,8 +21,8 @@ exact: reassociates the sums over contracted axes and directions; the higher pre
 hopes: the bytes of all that is between the products, the transpositions around them, and the launches of both.
 
 A chain grows from a contraction with batch axes by its neighbours, as long as every value is a matrix of one batch
-element, or one of each direction (``fusionlab.codegen.kernels.dot_chains``). It pays if it has ``fewest`` contractions,
-reads and writes less than ``at_most`` times as much as they do, and has a matrix of ``smallest`` elements.
+element, or one of each direction (``fusionlab.codegen.kernels.dot_chains``). It pays if it has ``fewest`` products of
+matrices, reads and writes less than ``at_most`` times as much as they do, and has a matrix of ``smallest`` elements.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node, Value, view_of
 from fusionlab.hlo.walker_axes import walker_axes
+from fusionlab.passes.expand_small_dots import batched_axes
 from fusionlab.passes.interface import Pass, Result, Setting
 from fusionlab.passes.refusals import Ground, Refusal
 from fusionlab.passes.rewriting import Tally, blocks_to_rewrite, no_kernels
@@ -78,9 +79,10 @@ class DotChainKernels(Pass):
     def _rewrite(self, look: Callable[[], Block], walkers: Walkers, tally: Tally) -> None:
         """Rewrite in the block that ``look`` returns, one chain at a time: each moves others."""
         drop_dead([result.handle for node in look().nodes for result in node.results])
-        done: list[Any] = []  # compared one by one: the hash of an operation is that of its operands
-        while (chain := self._next(view := look().data_flow(), walkers, done, tally)) is not None:
-            operations = [node.operation for node in chain.members]
+        refused: list[tuple[Node, Refusal]] = []
+        while (chain := self._next(view := look().data_flow(), walkers, refused)) is not None:
+            operations = [node.operation for node in chain.members]  # no set: an operation's hash is its operands'
+            refused = [each for each in refused if each[0].operation not in operations]
             dead = _read_by(chain.members, chain.arrays, view)
             _remove_barriers(chain)
             block = look()
@@ -100,19 +102,19 @@ class DotChainKernels(Pass):
                 flops=chain.flops,
             )
             drop_dead(operands)
+        for each in refused:
+            tally.refuse(*each)
 
-    def _next(self, block: Block, walkers: Walkers, done: list[Any], tally: Tally) -> DotChain | None:
-        """The first chain that pays, of the largest contraction; contractions that are in none are in ``done``
-        afterwards, and counted."""
+    def _next(self, block: Block, walkers: Walkers, refused: list[tuple[Node, Refusal]]) -> DotChain | None:
+        """The first chain that pays, of the largest contraction that is not ``refused``; those that are join these."""
         dots = [node for node in block.nodes if node.op is ops.DOT_GENERAL]
         for node in sorted(dots, key=lambda node: -_elements_of_one(node.results[0], walkers)):
-            if node.operation in done:
+            if any(node.operation == other.operation for other, _ in refused):
                 continue
             try:
                 return self.chain_of(node, block, walkers)
             except Refusal as refusal:
-                done.append(node.operation)
-                tally.refuse(node, refusal)
+                refused.append((node, refusal))
         return None
 
     def chain_of(self, seed: Node, block: Block, walkers: Walkers) -> DotChain:
@@ -122,17 +124,19 @@ class DotChainKernels(Pass):
         """
         if not may_belong(seed):
             raise Refusal(Ground.NO_GAIN, "it has no batch axes")
+        if min(batched_axes(seed).extents) == 1:
+            raise Refusal(Ground.NO_GAIN, "it is a product with a vector")
         chains: list[DotChain] = []
         for stream in streams_of(seed):
             try:
-                chains.append(_Growth(block, seed, stream, walkers).chain())
+                chains.append(_ChainGrowth(block, seed, stream, walkers).chain())
             except NoChainError:
                 continue
         if not chains:
             raise Refusal(Ground.NO_GAIN, "it is no product of two small matrices of one walker")
         chain = min(chains, key=lambda chain: chain.traffic - chain.dot_traffic)
-        if _dots(chain) < self.fewest:
-            raise Refusal(Ground.NO_GAIN, f"it is in a chain of less than {self.fewest} contractions")
+        if len(chain.products) < self.fewest:
+            raise Refusal(Ground.NO_GAIN, f"it is in a chain of less than {self.fewest} products of matrices")
         if chain.largest < self.smallest:
             raise Refusal(Ground.NO_GAIN, f"its chain has no matrix of {self.smallest} elements")
         if not chain.is_addressable:
@@ -187,7 +191,7 @@ def _read_by(members: Sequence[Node], arrays: Sequence[Value], block: Block) -> 
     return {array for array in arrays if array.producer is not None and is_own(array)}
 
 
-class _Growth:
+class _ChainGrowth:
     """A chain that grows from one contraction."""
 
     def __init__(self, block: Block, seed: Node, stream: Stream | None, walkers: Walkers) -> None:
@@ -199,10 +203,8 @@ class _Growth:
         grown = True
         while grown:  # what is refused once may fit when the chain has a stream
             grown, refused = False, set[Node]()
-            while (
-                more := next(filter(None, (self._grown(n, refused) for n in self._around(refused))), None)
-            ) is not None:
-                self.best, grown = more, True
+            while around := list(dict.fromkeys(self._around(refused))):
+                grown = self._add(around, refused) or grown
         return self._trimmed()
 
     def _with(self, nodes: set[Node]) -> DotChain:
@@ -240,22 +242,33 @@ class _Growth:
             elif user.op.strided:
                 yield from self._contractions_of(user.results[0])
 
-    def _grown(self, node: Node, refused: set[Node]) -> DotChain | None:
-        """The chain with ``node`` and what lies between, perhaps with makers of its operands; None if that is none."""
-        nodes = self.block.convex_hull({*self.best.members, node})
-        for more in (nodes, self._with_makers(nodes, node)):
+    def _add(self, nodes: Sequence[Node], refused: set[Node]) -> bool:
+        """Add ``nodes`` with what lies between, and perhaps with makers of their operands: all, else each half.
+
+        True if some were added; one that cannot be is ``refused`` then.
+        """
+        nodes = [node for node in nodes if node not in self.best.members]
+        if not nodes:
+            return False
+        between = self.block.convex_hull({*self.best.members, *nodes})
+        for more in (between, self._with_makers(between, nodes)):
             if all(map(may_belong, more)):
                 try:
-                    return self._with(more)
+                    self.best = self._with(more)
                 except NoChainError:
                     continue
-        refused.add(node)
-        return None
+                return True
+        if len(nodes) == 1:
+            refused.add(nodes[0])
+            return False
+        half = len(nodes) // 2
+        first = self._add(nodes[:half], refused)
+        return self._add(nodes[half:], refused) or first
 
-    def _with_makers(self, nodes: set[Node], node: Node) -> set[Node]:
-        """``nodes`` and the ops that make operands of ``node`` and that nothing else reads, up to contractions."""
+    def _with_makers(self, nodes: set[Node], readers: Sequence[Node]) -> set[Node]:
+        """``nodes`` and the ops that make operands of ``readers`` and that nothing else reads, up to contractions."""
         found = {*nodes}
-        waiting = [node]
+        waiting = [*readers]
         while waiting:
             for value in waiting.pop().operands:
                 maker = value.producer

@@ -7,6 +7,7 @@ import pytest
 from jax import lax
 
 from fusionlab.codegen.compile import compile_program
+from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.kernels.dot_chains.kernel import chain_kernel
 from fusionlab.codegen.raising import raise_nodes
 from fusionlab.codegen.targets import load_target
@@ -51,8 +52,10 @@ def assert_close(nodes, chain, dead=()):
     """The kernel under Pallas' interpreter against the plain ops, on random arrays."""
     numbers = np.random.default_rng(0)
     arrays = [numbers.standard_normal(value.type.shape).astype("f4") for value in chain.arrays]
-    plain = jax.jit(raise_nodes(nodes, chain.arrays, list(chain.outputs)))(*arrays)
-    made = jax.jit(chain_kernel(chain, dead=dead, interpret=True))(*arrays)
+    plain = raise_nodes(nodes, chain.arrays, list(chain.outputs))(
+        *arrays
+    )  # op by op: XLA fails on some, compiled whole
+    made = jax.jit(chain_kernel(chain, dead=dead, interpret=True), compiler_options=CPU_OPTIONS)(*arrays)
     for value, wanted in zip(made, plain, strict=True):
         np.testing.assert_allclose(value, wanted, rtol=2e-4, atol=2e-5 * max(1, np.abs(wanted).max()))
 
@@ -148,7 +151,7 @@ def test_what_is_read_by_other_instances_is_not_overwritten(lowered):
     assert_close(nodes, chain, dead=chain.arrays)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(60))
 def test_kernels_of_random_chains_compute_what_they_replace(lowered, seed):
     function, arrays = random_chain(seed)
     for nodes, chain in chains_of(lowered(function, *arrays, platform="cuda"), fewest=1):
@@ -156,19 +159,19 @@ def test_kernels_of_random_chains_compute_what_they_replace(lowered, seed):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seed", range(30, 600))
+@pytest.mark.parametrize("seed", range(60, 1000))
 def test_kernels_of_more_random_chains_compute_what_they_replace(lowered, seed):
     test_kernels_of_random_chains_compute_what_they_replace(lowered, seed)
 
 
 def test_random_chains_are_chains(lowered):
-    """Most of them have a kernel of several contractions, and loops over a stream are among them."""
+    """Some have several contractions in a kernel, and loops that wait for what others have summed."""
     found = []
-    for seed in range(30):
+    for seed in range(60):
         function, arrays = random_chain(seed)
         found += [chain for _, chain in chains_of(lowered(function, *arrays, platform="cuda"), fewest=1)]
     assert sum(dots(chain) > 1 for chain in found) > 15
-    assert sum(bool(chain.loops) for chain in found) > 5
+    assert {phase for chain in found for phase, _ in chain.loops} >= {0, 1}
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A dot chain: batched contractions of small matrices with what lies between them, as work on tiles of one batch element.
+"""A dot chain: batched contractions of small matrices and what lies between them, as work on one batch element.
 
 Every axis of every value of a set of ops belongs to a class: an op that maps an axis to an axis joins their classes
 (``c = dot_general a, b`` joins a's batch axes with b's and c's, its contracted axes with b's, its free axes with c's).

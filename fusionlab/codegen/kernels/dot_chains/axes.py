@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,8 +41,8 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Axis:
-    """Axis number ``at`` of a slot, or the factor of it whose elements are ``inner`` apart: axes are split by reshapes."""
+class ChainAxis:
+    """Axis number ``at`` of a slot, or the factor of it whose elements are ``inner`` apart: reshapes split axes."""
 
     slot: Slot
     at: int
@@ -53,8 +54,8 @@ class Axis:
 class ChainClasses:
     """Classes of axes by number, where each axis begins in its class, which are of the grid, and the stream."""
 
-    labels: Mapping[Axis, int]
-    starts: Mapping[Axis, int]
+    labels: Mapping[ChainAxis, int]
+    starts: Mapping[ChainAxis, int]
     grid: frozenset[int]
     stream: int | None
 
@@ -110,7 +111,7 @@ class ChainAxes:
         relations = [relation for node in members for relation in self._relations(node)]
         self.axes = self._split(relations)
         self.classes = Classes()
-        self.moved: set[Axis] = set()
+        self.moved: set[ChainAxis] = set()
         for relation in relations:
             self._join(relation)
         for node in members:
@@ -134,7 +135,7 @@ class ChainAxes:
         """The extents of a slot's axes."""
         return self.value(slot).type.shape
 
-    def all_axes(self, slot: Slot) -> list[Axis]:
+    def all_axes(self, slot: Slot) -> list[ChainAxis]:
         """All axes of a slot, split, outer ones first."""
         return [axis for axes in self.axes[slot] for axis in axes]
 
@@ -206,7 +207,7 @@ class ChainAxes:
 
     # Reshapes.
 
-    def _split(self, relations: Sequence[_Relation]) -> dict[Slot, list[list[Axis]]]:
+    def _split(self, relations: Sequence[_Relation]) -> dict[Slot, list[list[ChainAxis]]]:
         """The factors of every axis of every slot: one, but for those that reshapes split or merge."""
         slots = list(dict.fromkeys(slot for node in self.members for slot in (*self.slots[node], *node.results)))
         reshapes = [(self.slots[node][0], node.results[0]) for node in self.members if node.op is ops.RESHAPE]
@@ -231,7 +232,7 @@ class ChainAxes:
                         trailing *= self.shape(slot)[at]
                         marks.add(trailing)
                 chain = sorted(marks)
-                if any(more % less for less, more in zip(chain, chain[1:], strict=False)):
+                if any(more % less for less, more in itertools.pairwise(chain)):
                     raise NoChainError("a reshape regroups axes")
                 for slot in pair:
                     trailing = 1
@@ -262,7 +263,7 @@ class ChainAxes:
         starts = {axis: classes.find(axis)[1] for axis in labels}
         return ChainClasses(labels, starts, frozenset(self._grid(labels) - {label}), label)
 
-    def _follow(self, classes: Classes, stream: Axis) -> None:
+    def _follow(self, classes: Classes, stream: ChainAxis) -> None:
         """Join the axes that run along the same axis of an array as one of the stream's class."""
         every = (axis for slot in self.axes for axis in self.all_axes(slot))
         anchors = [(axis, *anchor) for axis in every if (anchor := self._anchor(axis))]
@@ -277,7 +278,7 @@ class ChainAxes:
                     classes.join(one, axis, start - begins)
                     grown = True
 
-    def _anchor(self, axis: Axis) -> tuple[tuple[Value, int], int] | None:
+    def _anchor(self, axis: ChainAxis) -> tuple[tuple[Value, int], int] | None:
         """The axis of the array that an axis of a use runs along, and where it begins there."""
         if not isinstance(axis.slot, Use) or axis.extent != self.shape(axis.slot)[axis.at]:
             return None
@@ -289,10 +290,10 @@ class ChainAxes:
                 return ((view.base, of), start) if start + axis.extent <= extent else None
         return None
 
-    def _labels(self, classes: Classes) -> dict[Axis, int]:
+    def _labels(self, classes: Classes) -> dict[ChainAxis, int]:
         """A number for the class of every axis of more than one element, or that lies in such an axis."""
         number: dict[Any, int] = {}
-        found: dict[Axis, int] = {}
+        found: dict[ChainAxis, int] = {}
         placed = {classes.find(axis)[0] for axis in self.moved}
         for slot in self.axes:
             for axis in self.all_axes(slot):
@@ -301,7 +302,7 @@ class ChainAxes:
                     found[axis] = number.setdefault(root, len(number))
         return found
 
-    def _grid(self, labels: Mapping[Axis, int]) -> set[int]:
+    def _grid(self, labels: Mapping[ChainAxis, int]) -> set[int]:
         """The classes of batch axes of contractions that nothing contracts, sums or slices, and that are no rows."""
         batch: set[int] = set()
         others = {labels[axis] for axis in self.moved}
@@ -315,13 +316,13 @@ class ChainAxes:
                 others |= self.labels_of(labels, self.slots[node][0], node.attributes["dimensions"])
         return batch - others
 
-    def labels_of(self, labels: Mapping[Axis, int], slot: Slot, axes: Iterable[int]) -> set[int]:
+    def labels_of(self, labels: Mapping[ChainAxis, int], slot: Slot, axes: Iterable[int]) -> set[int]:
         """The classes of some axes of a slot."""
         return {labels[axis] for at in axes for axis in self.axes[slot][at] if axis in labels}
 
 
-def _factors(slot: Slot, at: int, extent: int, cuts: set[int]) -> list[Axis]:
+def _factors(slot: Slot, at: int, extent: int, cuts: set[int]) -> list[ChainAxis]:
     """Axis ``at`` of ``slot``, cut into factors: outer ones first."""
     ends = [1, *sorted(cuts), extent]
-    found = [Axis(slot, at, outer // inner, inner) for inner, outer in zip(ends, ends[1:], strict=False)]
+    found = [ChainAxis(slot, at, outer // inner, inner) for inner, outer in itertools.pairwise(ends)]
     return found[::-1]

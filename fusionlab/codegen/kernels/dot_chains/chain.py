@@ -22,12 +22,12 @@ class Part:
     """What one op is on one interval of the stream, or for all of it: a matrix (or vector, or number) of the axes
     ``labels``, in the order of the chain.
 
-    ``of`` is the node of an op, the ``Load`` or number that it is, or None for the sum of ``operands`` over the stream.
+    ``of`` is the node of an op, the ``TileLoad`` or number that it is, or None for the sum of ``operands`` over the stream.
     ``over`` is the class that the op contracts or reduces. ``interval`` is that of the loop that it is in; None outside
     of loops. A loop of ``phase`` n runs after what is summed in those before is complete.
     """
 
-    of: Node | Load | float | None
+    of: Node | TileLoad | float | None
     operands: tuple[Part, ...] = ()
     labels: tuple[int, ...] = ()
     over: tuple[int, ...] = ()
@@ -41,7 +41,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Load:
+class TileLoad:
     """A tile of ``base``: element ``offset`` plus, along each class of ``steps``, its index times the step."""
 
     base: Value
@@ -50,13 +50,13 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Store:
+class TileStore:
     """``part`` is written to the places of output number ``output`` that ``place`` describes, in a loop if there is an
     ``interval``."""
 
     output: int
     part: Part
-    place: Load
+    place: TileLoad
     interval: Interval | None
 
 
@@ -74,15 +74,15 @@ class DotChain:
     extents: Mapping[int, int]
     grid: tuple[int, ...]
     stream: int | None
-    stores: tuple[Store, ...]
+    stores: tuple[TileStore, ...]
     parts: list[Part]
     batch: Mapping[Value, frozenset[int]]
     dot_traffic: int
 
     @property
-    def loads(self) -> Iterator[tuple[Part, Load]]:
+    def loads(self) -> Iterator[tuple[Part, TileLoad]]:
         """The parts that are loaded, with where they lie."""
-        return ((part, part.of) for part in self.parts if isinstance(part.of, Load))
+        return ((part, part.of) for part in self.parts if isinstance(part.of, TileLoad))
 
     @property
     def arrays(self) -> list[Value]:
@@ -125,11 +125,17 @@ class DotChain:
                     break
         return found
 
-    def _covered(self, place: Load) -> tuple[int, list[tuple[int, int]], list[tuple[int, int]]]:
+    def _covered(self, place: TileLoad) -> tuple[int, list[tuple[int, int]], list[tuple[int, int]]]:
         """What tells whether two tiles cover the same elements: their axes may be of other classes, or exchanged."""
         outer = {*self.grid, self.stream}
         tile = sorted((self._extent[label], step) for label, step in place.steps if label not in outer)
         return place.offset, [axis for axis in place.steps if axis[0] in outer], tile
+
+    @property
+    def products(self) -> set[Node]:
+        """The contractions that are products of two matrices, with rows and columns, in one instance."""
+        dots = ((part, part.of) for part in self.parts if isinstance(part.of, Node) and part.of.op is ops.DOT_GENERAL)
+        return {node for part, node in dots if len(part.labels) == 2 and part.over}
 
     @property
     def largest(self) -> int:
@@ -152,7 +158,7 @@ class DotChain:
         """Floating-point operations: two per term of a contraction, one per element of everything else."""
         total = 0
         for part in self.parts:
-            if isinstance(part.of, Load | float):
+            if isinstance(part.of, TileLoad | float):
                 continue
             is_dot = isinstance(part.of, Node) and part.of.op is ops.DOT_GENERAL
             each = self._count(part.labels) * (self._count(part.over) if part.over else 1) * (2 if is_dot else 1)
@@ -166,7 +172,7 @@ class DotChain:
     def _count(self, labels: Iterable[int]) -> int:
         return math.prod(self._extent.get(label, 1) for label in labels)
 
-    def _trips(self, of: Part | Store) -> int:
+    def _trips(self, of: Part | TileStore) -> int:
         return 1 if of.interval is None else of.interval[1] - of.interval[0]
 
     @property

@@ -17,7 +17,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from fusionlab.codegen.kernels.dot_chains.axes import REDUCTIONS
-from fusionlab.codegen.kernels.dot_chains.chain import DotChain, Interval, Load, Part, Store
+from fusionlab.codegen.kernels.dot_chains.chain import DotChain, Interval, TileLoad, Part, TileStore
 from fusionlab.codegen.kernels.triton_tiles import dot, flat_call, padded
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.rules.contraction import strictest_precision
@@ -59,7 +59,7 @@ def _run(chain: DotChain, *refs: Any, waits: bool) -> None:
     With ``waits``, all threads of an instance have read before any of them writes.
     """
     arrays = chain.arrays
-    body = _Body(chain, dict(zip(arrays, refs, strict=False)), refs[len(arrays) :], waits)
+    body = _Instance(chain, dict(zip(arrays, refs, strict=False)), refs[len(arrays) :], waits)
     for phase, interval in chain.loops:
         body.loop(phase, interval)
     last = [store for store in chain.stores if store.interval is None]
@@ -67,7 +67,7 @@ def _run(chain: DotChain, *refs: Any, waits: bool) -> None:
     body.write(last, values, {})
 
 
-class _Body:
+class _Instance:
     """One batch element: the parts that are made, and what is summed over the stream so far."""
 
     def __init__(self, chain: DotChain, refs: Any, results: Sequence[Any], waits: bool) -> None:
@@ -116,14 +116,14 @@ class _Body:
             where[part] = self._make(part, operands, at)
         return where[part]
 
-    def write(self, stores: Sequence[Store], values: Sequence[Any], at: dict[int | None, Any]) -> None:
+    def write(self, stores: Sequence[TileStore], values: Sequence[Any], at: dict[int | None, Any]) -> None:
         """Write ``values`` to the places of ``stores``."""
         if self.waits and stores:
             triton.debug_barrier()
         for store, value in zip(stores, values, strict=True):
             self._store(store, value, at)
 
-    def _store(self, store: Store, value: Any, at: dict[int | None, Any]) -> None:
+    def _store(self, store: TileStore, value: Any, at: dict[int | None, Any]) -> None:
         """Write ``value`` to its places in an output."""
         ref = self.results[store.output]
         labels = tuple(
@@ -141,7 +141,7 @@ class _Body:
                 return self._sum(part)
             case float(number):
                 return jnp.float32(number)
-            case Load() as load:
+            case TileLoad() as load:
                 places, there = self._places(load, part.labels, {self.chain.stream: at})
                 masked = {} if there is None else {"mask": there, "other": 0.0}
                 return triton.load(self.refs[load.base].at[places], **masked)
@@ -214,7 +214,7 @@ class _Body:
         shape = [self._extent(label) if one == label else 1 for one in labels]
         return numbers.reshape(shape) if len(shape) != 1 else numbers
 
-    def _places(self, load: Load, labels: Sequence[int], at: dict[int | None, Any]) -> tuple[Any, Any]:
+    def _places(self, load: TileLoad, labels: Sequence[int], at: dict[int | None, Any]) -> tuple[Any, Any]:
         """The offsets of a tile with axes ``labels``, and which of them are no padding (None: all)."""
         steps = dict(load.steps)
         places = jnp.int32(load.offset)

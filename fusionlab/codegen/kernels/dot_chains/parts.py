@@ -8,8 +8,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from fusionlab.codegen.kernels.dot_chains.axes import REDUCTIONS, Axis, ChainAxes, ChainClasses, Slot, Stream, Use
-from fusionlab.codegen.kernels.dot_chains.chain import DotChain, Interval, Load, NoChainError, Part, Store
+from fusionlab.codegen.kernels.dot_chains.axes import REDUCTIONS, ChainAxis, ChainAxes, ChainClasses, Slot, Stream, Use
+from fusionlab.codegen.kernels.dot_chains.chain import DotChain, Interval, TileLoad, NoChainError, Part, TileStore
 from fusionlab.codegen.kernels.triton_tiles import padded
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.rules.reduction import combiner
@@ -95,7 +95,7 @@ class _Parts:
 
     def chain(self, outputs: tuple[Value, ...]) -> DotChain:
         """The chain, with the parts that ``outputs`` need."""
-        stores: list[Store] = []
+        stores: list[TileStore] = []
         for number, value in enumerate(outputs):
             if not self._labels(value).issuperset(self.grid):
                 raise NoChainError("a result is that of several batch elements")
@@ -103,7 +103,7 @@ class _Parts:
                 part = self.part(value, interval)
                 place = self._load(value, StridedView.whole(value), interval)
                 loop = interval if interval is not None and interval[1] - interval[0] > 1 else None
-                stores.append(Store(number, part, place, loop))
+                stores.append(TileStore(number, part, place, loop))
         kept = _in_order([store.part for store in stores], self.parts)
         axes = self.axes
         reads = [slot for node in axes.dots for slot in (*axes.slots[node], *node.results)]
@@ -130,7 +130,7 @@ class _Parts:
         every = range(len(self.axes.shape(slot)))
         return self.axes.labels_of(self.labels, slot, every if axes is None else axes)
 
-    def _streaming(self, slot: Slot) -> Axis | None:
+    def _streaming(self, slot: Slot) -> ChainAxis | None:
         """The axis of a slot that is of the stream."""
         axes = [axis for axis in self.axes.all_axes(slot) if axis in self.labels and self.labels[axis] == self.stream]
         if len(axes) > 1:
@@ -199,7 +199,7 @@ class _Parts:
         load = self._load(use, StridedView.of(value), interval)
         return self._kept(self._new(load, (), [label for label, _ in load.steps], interval))
 
-    def _load(self, slot: Slot, view: StridedView, interval: Interval | None) -> Load:
+    def _load(self, slot: Slot, view: StridedView, interval: Interval | None) -> TileLoad:
         """Where the elements of ``view`` lie, whose axes are those of ``slot``."""
         offset, steps = view.offset, {}
         for axis in self.axes.all_axes(slot):
@@ -215,7 +215,7 @@ class _Parts:
             if label in steps:
                 raise NoChainError("it reads a diagonal")
             steps[label] = step
-        return Load(view.base, offset, tuple(sorted(steps.items())))
+        return TileLoad(view.base, offset, tuple(sorted(steps.items())))
 
     def _result(self, value: Value, interval: Interval | None) -> Part:
         node = self.axes.made[value]
@@ -321,7 +321,7 @@ class _Parts:
 
     def _new(
         self,
-        of: Node | Load,
+        of: Node | TileLoad,
         operands: Sequence[Part],
         labels: Iterable[int],
         interval: Interval | None,
