@@ -58,7 +58,8 @@ def _launches(systems: Systems) -> str:
             _number(sides, "kernels", "dynamic_launches"),
         ]
 
-    header = "replay|folx dense|folx sparse|log psi|**fused**|/ folx dense|/ log psi|fused in the replay's memory|and kernels"
+    header = "replay|folx dense|folx sparse|log psi|**fused**|/ folx dense|/ log psi"
+    header += "|fused in the replay's memory|and kernels"
     return _table(header, systems, line)
 
 

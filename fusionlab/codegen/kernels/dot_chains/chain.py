@@ -22,9 +22,9 @@ class Part:
     """What one op is on one interval of the stream, or for all of it: a matrix (or vector, or number) of the axes
     ``labels``, in the order of the chain.
 
-    ``of`` is the node of an op, the ``TileLoad`` or number that it is, or None for the sum of ``operands`` over the stream.
-    ``over`` is the class that the op contracts or reduces. ``interval`` is that of the loop that it is in; None outside
-    of loops. A loop of ``phase`` n runs after what is summed in those before is complete.
+    ``of`` is the node of an op, the ``TileLoad`` or number that it is, or None for the sum of ``operands`` over the
+    stream. ``over`` is the class that the op contracts or reduces. ``interval`` is that of the loop that it is in; None
+    outside of loops. A loop of ``phase`` n runs after what is summed in those before is complete.
     """
 
     of: Node | TileLoad | float | None

@@ -17,7 +17,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from fusionlab.codegen.kernels.dot_chains.axes import REDUCTIONS
-from fusionlab.codegen.kernels.dot_chains.chain import DotChain, Interval, TileLoad, Part, TileStore
+from fusionlab.codegen.kernels.dot_chains.chain import DotChain, Interval, Part, TileLoad, TileStore
 from fusionlab.codegen.kernels.triton_tiles import dot, flat_call, padded
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.rules.contraction import strictest_precision

@@ -8,8 +8,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from fusionlab.codegen.kernels.dot_chains.axes import REDUCTIONS, ChainAxis, ChainAxes, ChainClasses, Slot, Stream, Use
-from fusionlab.codegen.kernels.dot_chains.chain import DotChain, Interval, TileLoad, NoChainError, Part, TileStore
+from fusionlab.codegen.kernels.dot_chains.axes import REDUCTIONS, ChainAxes, ChainAxis, ChainClasses, Slot, Stream, Use
+from fusionlab.codegen.kernels.dot_chains.chain import DotChain, Interval, NoChainError, Part, TileLoad, TileStore
 from fusionlab.codegen.kernels.triton_tiles import padded
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.rules.reduction import combiner
