@@ -95,16 +95,22 @@ class Block:
 
     def convex_hull(self, nodes: Iterable[Node]) -> set[Node]:
         """``nodes``, and all that depends on some of them and is needed by others."""
-        before = after = 0
-        for at in (self.place[node] for node in nodes):
-            before |= self._before[at]
-            after |= self._after[at]
-        both = before & after
-        return {node for at, node in enumerate(self.nodes) if both >> at & 1}
+        _, hull = self._hull(nodes)
+        return {node for at, node in enumerate(self.nodes) if hull >> at & 1}
 
     def is_convex(self, nodes: Iterable[Node]) -> bool:
         """True if no path leaves ``nodes`` and comes back: they can run as one."""
-        return len(self.convex_hull(nodes)) == len(set(nodes))
+        inside, hull = self._hull(nodes)
+        return inside == hull
+
+    def _hull(self, nodes: Iterable[Node]) -> tuple[int, int]:
+        """Bit sets of positions: ``nodes``, and their convex hull."""
+        inside = before = after = 0
+        for at in (self.place[node] for node in nodes):
+            inside |= 1 << at
+            before |= self._before[at]
+            after |= self._after[at]
+        return inside, before & after
 
     def depends(self, node: Node, on: Iterable[Node]) -> bool:
         """True if ``node`` depends on any of ``on``."""

@@ -104,7 +104,7 @@ def _move_before(block: Block, values: Sequence[Value], place: Node, region: Seq
 
     def collect(value: Value) -> None:
         node = value.producer
-        if node is not None and block.place[node] >= block.place[place]:
+        if node is not None and node not in late and block.place[node] >= block.place[place]:
             for read in block.reads[node]:
                 collect(read)
             late[node] = None

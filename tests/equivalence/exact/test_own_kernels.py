@@ -7,6 +7,7 @@ import jax
 import pytest
 
 from fusionlab.codegen.kernels.batched_products import product_kernel
+from fusionlab.codegen.kernels.dot_chains.kernel import chain_kernel
 from fusionlab.codegen.kernels.row_kernels import row_kernel
 from fusionlab.codegen.raising import raise_nodes
 from fusionlab.equivalence.exact.identity import compare_exactly
@@ -14,6 +15,8 @@ from fusionlab.hlo.view import view_of
 from fusionlab.passes.batched_dot_kernels import BatchedDotKernels
 from fusionlab.passes.interface import Setting
 from tests.codegen.kernels.test_batched_products import jet_of_attention, sums_of
+from tests.codegen.kernels.test_dot_chains import attention, chains_of
+from tests.codegen.kernels.test_dot_chains import jet_of_attention as jet_of_chain
 from tests.codegen.kernels.test_row_kernels import found, layers_in_a_loop
 
 
@@ -50,6 +53,14 @@ def test_layers(lowered, compared):
     for block, program in kernels:
         kernel = row_kernel(program, interpret=True)
         assert compared(kernel, block.nodes, program.arrays, program.outputs).result == "identical"
+
+
+@pytest.mark.parametrize(("function", "shapes"), [(attention, [(2, 3, 8)] * 3), (jet_of_chain, [(5, 2, 3, 4)] * 3)])
+def test_dot_chains(lowered, compared, function, shapes):
+    """Attention, and its forward Laplacian in a loop over directions, written over the queries."""
+    [(nodes, chain)] = chains_of(lowered(function, *floats(*shapes), platform="cuda"))
+    kernel = chain_kernel(chain, dead=chain.arrays, interpret=True)
+    assert compared(kernel, nodes, chain.arrays, chain.outputs).result == "identical"
 
 
 def test_a_program_with_kernels_is_compared_by_their_twins(lowered):
