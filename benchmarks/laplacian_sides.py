@@ -6,7 +6,7 @@ The sides of one ansatz on one molecule, all compiled for the same target by the
 - ``folx-dense``, ``folx-sparse``: folx's forward Laplacian of the same JAX function, sparsity_threshold 0 and 0.6;
 - ``log-psi``: the wavefunction alone, without any Laplacian;
 - ``fused``: the replay after fuse-jvp-replay;
-- ``kernels``: the same after the preset ``kernels``;
+- ``kernels``: the same after dot-chain-kernels;
 - ``fused-in-replay-memory``: the same with the replay's own temp bytes as the memory budget;
 - ``laplacian``: the same local energy with ``fusionlab.laplacian`` as its Laplacian;
 - ``planted``: the replay with the absolute value of each term, which has no forward Laplacian: what falls back;
@@ -108,7 +108,7 @@ def measure_side(case: Case, side: str, resolved: str = "") -> Iterator[Row]:
     budget = ""
     if side == "fused-in-replay-memory":
         budget = f"{{memory_budget={ByteSize(compiled(program, given).memory.temp_bytes)}}}"
-    after = ",kernels" if side == "kernels" else ""
+    after = ",dot-chain-kernels" if side == "kernels" else ""
     result, seconds = timed_rewrite(program, f"fuse-jvp-replay{budget}{after}", given)
     row |= {**seconds, "pipeline": resolved_pipeline(result.events), "events": event_words(result)}
     row |= {"ops_before": row.pop("stablehlo_ops"), "flops": program_cost(result.program).flops}
