@@ -13,6 +13,8 @@ from jaxlib.mlir import ir
 from fusionlab.hlo import ops
 from fusionlab.hlo.view import TERMINATORS, Node, Value, combining_regions, location_name
 
+_FIRST_INNER = 1 << 30
+"""The first id of what is in the regions of a block's reductions."""
 _KEPT = {"collective", "control", "custom", "rng", "unknown"}
 """Families of ops that may do more than return results."""
 
@@ -193,7 +195,7 @@ def _view(block: Any, function: str, module: Any) -> Block:
         node.results = tuple(Value(len(values) + at, handle, node, at) for at, handle in enumerate(operation.results))
         values.update(zip(operation.results, node.results, strict=True))
         if node.op is ops.REDUCE:
-            node.regions = combining_regions(operation, module)
+            node.regions = combining_regions(operation, module, _FIRST_INNER + 100 * node.id)
         nodes.append(node)
         inner = (values[handle] for handle in _captured(operation) if handle in values)
         reads[node] = (*operands, *inner)

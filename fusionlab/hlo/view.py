@@ -459,10 +459,10 @@ class _Inliner:
         return returns
 
 
-def combining_regions(operation: Any, module: ir.Module) -> tuple[Region, ...]:
-    """The regions of a reduction, which read nothing from outside; ids of their nodes and values are negative."""
+def combining_regions(operation: Any, module: ir.Module, first_id: int) -> tuple[Region, ...]:
+    """The regions of a reduction, which read nothing from outside; the ids of what is in them begin at ``first_id``."""
     inliner = _Inliner(module)
-    inliner.next_id = -(1 << 30)
+    inliner.next_id = first_id
     return tuple(inliner._region(inner, {}, (), "") for region in operation.regions for inner in region)
 
 

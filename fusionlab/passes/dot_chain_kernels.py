@@ -28,7 +28,6 @@ matrices, reads and writes less than ``at_most`` times as much as they do, and h
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeGuard
@@ -70,6 +69,9 @@ class DotChainKernels(Pass):
             if (barrier := no_kernels(self.name, program, module, setting)) is not None:
                 return Result(program, (barrier,))
             walkers = _walkers(module)
+            if walkers is None:
+                reason = "its results have no leading axis in common, of walkers"
+                return Result(program, (Refusal(Ground.WALKERS_UNKNOWN, reason).of(self.name, ""),))
             for look in blocks_to_rewrite(module):
                 self._rewrite(look, walkers, tally)
         what = "contractions became kernels with what lies between them"
@@ -84,8 +86,8 @@ class DotChainKernels(Pass):
             operations = [node.operation for node in chain.members]  # no set: an operation's hash is its operands'
             refused = [each for each in refused if each[0].operation not in operations]
             dead = _read_by(chain.members, chain.arrays, view)
-            _remove_barriers(chain)
-            block = look()
+            _remove_barriers_before(chain)
+            block = _without_barriers_between(operations, look)
             known = {value.handle: value for node in block.nodes for value in (*node.operands, *node.results)}
             members = [node for node in block.nodes if node.operation in operations]
             tally.rewrite(members[0], _dots(chain))
@@ -154,15 +156,16 @@ Walkers = Mapping[Any, Collection[int]]
 """The axes of results that count walkers, by the results' MLIR values."""
 
 
-def _walkers(module: ir.Module) -> Walkers:
-    """The walkers of a program: the leading axis that most of its results have, and what it is elsewhere."""
+def _walkers(module: ir.Module) -> Walkers | None:
+    """The walkers of a program: the leading axis of all its results, and what it is elsewhere; None without one."""
     flat = view_of(module)
-    leading = Counter(value.type.shape[0] for value in flat.returns if value.is_array and value.type.shape)
-    if not leading:
-        return {}
-    extent = leading.most_common(1)[0][0]
-    known = [(value, 0) for value in flat.returns if value.is_array and value.type.shape[:1] == (extent,)]
-    return {value.handle: axes for value, axes in walker_axes(flat, known).items()}
+    known = [(value, 0) for value in flat.returns if value.is_array and value.type.shape]
+    if len({value.type.shape[0] for value, _ in known}) != 1:
+        return None
+    found: dict[Any, set[int]] = {}
+    for value, axes in walker_axes(flat, known).items():
+        found.setdefault(value.handle, set()).update(axis for axis in axes if value.type.shape[axis] > 1)
+    return found
 
 
 def _elements_of_one(value: Value, walkers: Walkers) -> int:
@@ -296,8 +299,27 @@ class _ChainGrowth:
         return chain
 
 
-def _remove_barriers(chain: DotChain) -> None:
-    """Remove the optimization barriers that a chain reads through: what read them reads what went into them."""
+def _without_barriers_between(operations: Sequence[Any], look: Callable[[], Block]) -> Block:
+    """The block when it has no optimization barriers that depend on some of ``operations`` and are needed by others."""
+    while True:
+        block = look()
+        hull = block.convex_hull([node for node in block.nodes if node.operation in operations])
+        barriers = [node.operation for node in hull if node.op is ops.OPTIMIZATION_BARRIER]
+        if not barriers:
+            return block
+        for barrier in barriers:
+            _remove_barrier(barrier)
+
+
+def _remove_barrier(barrier: Any) -> None:
+    """Let what reads an optimization barrier read what goes into it."""
+    for result, operand in zip(barrier.results, barrier.operands, strict=True):
+        result.replace_all_uses_with(operand)
+    barrier.erase()
+
+
+def _remove_barriers_before(chain: DotChain) -> None:
+    """Remove the optimization barriers that a chain reads through, directly or by views."""
     waiting = [handle for node in chain.members for handle in node.operation.operands]
     barriers: dict[Any, None] = {}
     seen = set(waiting)
@@ -313,6 +335,4 @@ def _remove_barriers(chain: DotChain) -> None:
             waiting += [handle for handle in owner.operands if handle not in seen]
             seen.update(owner.operands)
     for barrier in barriers:
-        for result, operand in zip(barrier.results, barrier.operands, strict=True):
-            result.replace_all_uses_with(operand)
-        barrier.erase()
+        _remove_barrier(barrier)

@@ -110,9 +110,14 @@ def plain(lowered):
 
 @pytest.fixture(scope="module")
 def jet(lowered):
-    """The queries are made by a layer, and dead after the attention."""
-    arrays = arrays_like((14, 14), *[(6, 3, 5, 14)] * 3)
-    return lowered(lambda w, q, k, v: jet_of_attention(q @ w, k, v), *arrays, platform="cuda"), arrays
+    """The queries are made by a layer, and dead after the attention; walkers come first."""
+
+    def attend(w, *stacks):
+        q, k, v = (jnp.swapaxes(stack, 0, 1) for stack in (stacks[0] @ w, *stacks[1:]))
+        return jnp.swapaxes(jet_of_attention(q, k, v), 0, 1)
+
+    arrays = arrays_like((14, 14), *[(3, 6, 5, 14)] * 3)
+    return lowered(attend, *arrays, platform="cuda"), arrays
 
 
 def test_an_attention_is_one_kernel(plain):

@@ -17,6 +17,10 @@ class NoChainError(ValueError):
     """A set of ops is no chain; the message is the reason."""
 
 
+class Padding(float):
+    """The zero of a pad: what it is multiplied with is not computed there."""
+
+
 @dataclass(eq=False)
 class Part:
     """What one op is on one interval of the stream, or for all of it: a matrix (or vector, or number) of the axes
@@ -35,9 +39,9 @@ class Part:
     phase: int = 0
 
     @property
-    def is_zero(self) -> bool:
-        """True if it is the number 0."""
-        return isinstance(self.of, float) and self.of == 0
+    def is_padding(self) -> bool:
+        """True if it is zero because a pad put zeros there, or is a product with such zeros."""
+        return isinstance(self.of, Padding)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,15 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 import numpy as np
 
 from fusionlab.codegen.kernels.dot_chains.axes import REDUCTIONS, ChainAxes, ChainAxis, ChainClasses, Slot, Stream, Use
-from fusionlab.codegen.kernels.dot_chains.chain import DotChain, Interval, NoChainError, Part, TileLoad, TileStore
+from fusionlab.codegen.kernels.dot_chains.chain import (
+    DotChain,
+    Interval,
+    NoChainError,
+    Padding,
+    Part,
+    TileLoad,
+    TileStore,
+)
 from fusionlab.codegen.kernels.triton_tiles import padded
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.rules.reduction import combiner
@@ -17,7 +25,7 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.constants import splat_number
 from fusionlab.hlo.cost import DotAxes
 from fusionlab.hlo.strided import StridedView
-from fusionlab.hlo.view import Node, Value, constant_array
+from fusionlab.hlo.view import Node, Value, constant_array, keyword
 
 _MOST_ELEMENTS = 8192
 """Elements of a tile, padded: 64 registers of each of 128 threads."""
@@ -67,15 +75,20 @@ def streams_of(dot: Node) -> list[Stream | None]:
 
 def may_belong(node: Node) -> bool:
     """True if ``node`` is of an op that a chain can hold."""
-    if len(node.results) != 1 or node.results[0].type.dtype not in (*ops.WIDE_FLOATS, "i1"):
+    read = node.operands[:2] if node.op is ops.DYNAMIC_UPDATE_SLICE else node.operands
+    values = (*read, *node.results)
+    if len(node.results) != 1 or not all(v.dtype in (*ops.WIDE_FLOATS, "i1") and 0 not in v.type.shape for v in values):
         return False
     if node.op is ops.DOT_GENERAL:
         return "algorithm" not in node.attributes and bool(DotAxes.of(node).batch)
     if node.op is ops.REDUCE:
         return len(node.operands) == 2 and bool(node.regions) and combiner(node.regions[0]) in REDUCTIONS
     if node.op in _MOVES:
-        return node.results[0].type.dtype != "i1" or node.op in (ops.BROADCAST_IN_DIM, ops.RESHAPE)
-    return node.op.triton
+        return node.results[0].dtype != "i1" or node.op in (ops.BROADCAST_IN_DIM, ops.RESHAPE)
+    if node.op is ops.COMPARE and keyword(node.attributes.get("compare_type")) == "TOTALORDER":
+        return False
+    is_of_predicates = any(value.dtype == "i1" for value in node.operands) and node.op is not ops.SELECT
+    return node.op.triton and (not is_of_predicates or node.op in (ops.AND, ops.OR, ops.NOT))
 
 
 class _Parts:
@@ -85,6 +98,10 @@ class _Parts:
         self.axes, self.classes, self.labels, self.stream = axes, classes, classes.labels, classes.stream
         self.grid = tuple(sorted(classes.grid))
         self.extents: dict[int, int] = {}
+        for slot in axes.axes:
+            labels = [self.labels[axis] for axis in axes.all_axes(slot) if axis in self.labels]
+            if len(set(labels)) < len(labels):
+                raise NoChainError("two axes of a value are of one class")
         for axis, label in self.labels.items():
             if label != self.stream and self.extents.setdefault(label, axis.extent) != axis.extent:
                 raise NoChainError("an axis has two extents")
@@ -106,6 +123,15 @@ class _Parts:
                 stores.append(TileStore(number, part, place, loop))
         kept = _in_order([store.part for store in stores], self.parts)
         axes = self.axes
+        arrays = {part.of.base for part in kept if isinstance(part.of, TileLoad)}
+        if len({value.type.dtype for value in (*arrays, *outputs)}) > 1:
+            raise NoChainError("its arrays are of several types")
+        for slot in axes.axes:
+            value = axes.value(slot)
+            if not isinstance(slot, Use) or value.dtype in ops.INTEGERS or _constant(value) is not None:
+                continue  # places of updates, which are constants too
+            if StridedView.of(value).base not in arrays:
+                raise NoChainError("an operand is not read")
         reads = [slot for node in axes.dots for slot in (*axes.slots[node], *node.results)]
         return DotChain(
             axes.members,
@@ -131,11 +157,9 @@ class _Parts:
         return self.axes.labels_of(self.labels, slot, every if axes is None else axes)
 
     def _streaming(self, slot: Slot) -> ChainAxis | None:
-        """The axis of a slot that is of the stream."""
-        axes = [axis for axis in self.axes.all_axes(slot) if axis in self.labels and self.labels[axis] == self.stream]
-        if len(axes) > 1:
-            raise NoChainError("a value has the stream twice")
-        return axes[0] if axes else None
+        """The axis of a slot that is of the stream, which may be merged with others."""
+        every = self.axes.all_axes(slot) if self.stream is not None else ()
+        return next((axis for axis in every if self.labels.get(axis) == self.stream), None)
 
     def along(self, slot: Slot) -> Interval | None:
         """The coordinates of the stream that a slot has; None if it has no such axis."""
@@ -155,7 +179,7 @@ class _Parts:
     def _changes(self, slot: Slot, start: int) -> Iterator[int]:
         """Where a constant changes along the stream."""
         array, axis = _constant(self.axes.value(slot)) if isinstance(slot, Use) else None, self._streaming(slot)
-        if array is not None and axis is not None and array.shape[axis.at] > 1:
+        if array is not None and axis is not None and array.shape[axis.at] == axis.extent > 1:
             lines = np.moveaxis(array, axis.at, 0).reshape(array.shape[axis.at], -1)
             yield from (start + at for at in range(1, len(lines)) if (lines[at] != lines[at - 1]).any())
 
@@ -188,7 +212,7 @@ class _Parts:
         value = self.axes.value(use)
         if (array := _constant(value)) is not None:
             axis = self._streaming(use)
-            if interval is not None and axis is not None and array.shape[axis.at] > 1:
+            if interval is not None and axis is not None and array.shape[axis.at] == axis.extent > 1:
                 start = self.classes.starts[axis]
                 array = np.take(array, range(interval[0] - start, interval[1] - start), axis.at)
             number = splat_number(array)
@@ -212,8 +236,6 @@ class _Parts:
                 if interval[1] - interval[0] == 1:
                     offset += interval[0] * step
                     continue
-            if label in steps:
-                raise NoChainError("it reads a diagonal")
             steps[label] = step
         return TileLoad(view.base, offset, tuple(sorted(steps.items())))
 
@@ -223,14 +245,21 @@ class _Parts:
         if node.op in (ops.BROADCAST_IN_DIM, ops.TRANSPOSE, ops.RESHAPE, ops.SLICE):
             return self.part(slots[0], interval)
         if node.op is ops.PAD:
-            return self._first_that_has(interval, slots[:1]) or self.part(slots[1], None)
+            if (found := self._first_that_has(interval, slots[:1])) is not None:
+                return found
+            padding = self.part(slots[1], None)
+            is_zero = isinstance(padding.of, float) and padding.of == 0 and math.copysign(1, padding.of) > 0
+            return self._kept(Part(Padding(0.0))) if is_zero else padding
         if node.op is ops.CONCATENATE:
             found = self._first_that_has(interval, slots)
             if found is None:
                 raise NoChainError("nothing is concatenated there")
             return found
         if node.op is ops.DYNAMIC_UPDATE_SLICE:
-            return self._first_that_has(interval, [slots[1], slots[0]]) or self.part(slots[0], interval)
+            found = self._first_that_has(interval, [slots[1], slots[0]])
+            if found is None:
+                raise NoChainError("an update cuts its operand where nothing else does")
+            return found
         if node.op is ops.DOT_GENERAL:
             return self._dot(node, slots, interval)
         if node.op is ops.REDUCE:
@@ -263,13 +292,13 @@ class _Parts:
         terms: list[Part] = []
         for each in self.intervals(next(slot for slot in slots if self.along(slot) is not None)):
             term = make([self.part(slot, each) for slot in slots], rest)
-            if term.is_zero:
+            if term.is_padding:
                 continue
             if each is not None and each[1] - each[0] > 1 and term.interval is None:
                 raise NoChainError("it sums what does not change along the stream")
             terms.append(term)
         if not terms:
-            return self._kept(Part(0.0))
+            return self._kept(Part(Padding(0.0)))
         labels = sorted({label for term in terms for label in term.labels})
         phase = max(term.phase + (term.interval is not None) for term in terms)
         return self._kept(Part(None, tuple(terms), tuple(labels), (), None, phase))
@@ -278,14 +307,12 @@ class _Parts:
         axes = self.axes.dots[node]
         over = sorted(self._labels(slots[0], (at for at, _ in axes.contracted)))
         free = [self._labels(slots[0], axes.free_left), self._labels(slots[1], axes.free_right)]
-        if not (free[0] | free[1]).isdisjoint(self.grid):
-            raise NoChainError("a batch axis of one contraction is none of another")
         if any(len(labels - {self.stream}) > 1 for labels in (*free, set(over))):
             raise NoChainError("a contraction has two axes of rows, columns or terms")
 
         def product(operands: Sequence[Part], over: Sequence[int]) -> Part:
-            if any(part.is_zero for part in operands):
-                return self._kept(Part(0.0))
+            if any(part.is_padding for part in operands):
+                return self._kept(Part(Padding(0.0)))
             labels = {label for part in operands for label in part.labels}
             if not labels.issuperset(over):
                 raise NoChainError("it sums what does not change along an axis")
@@ -295,20 +322,14 @@ class _Parts:
         return self._summed(slots, over, interval, product)
 
     def _reduced(self, node: Node, operand: Part, over: Sequence[int]) -> Part:
-        if operand.is_zero and not over:
-            return operand
-        missing = [label for label in over if label not in operand.labels]
-        if missing:
-            raise NoChainError("it sums what does not change along an axis")
         if not over:
             return operand
+        if not set(over) <= set(operand.labels):
+            raise NoChainError("it sums what does not change along an axis")
         return self._kept(self._new(node, [operand], set(operand.labels) - set(over), None, over))
 
     def _elementwise(self, node: Node, operands: Sequence[Part]) -> Part:
-        numbers = [part.of for part in operands if isinstance(part.of, float)]
-        if len(numbers) == len(operands):
-            return self._kept(Part(_number_of(node, numbers)))
-        zero = [part.is_zero for part in operands]
+        zero = [part.is_padding for part in operands]
         if node.op is ops.ADD and any(zero):
             return operands[zero.index(True) ^ 1] if sum(zero) == 1 else operands[0]
         if node.op is ops.SUBTRACT and zero[1]:
@@ -317,6 +338,9 @@ class _Parts:
             return operands[zero.index(True)]
         if node.op is ops.SELECT and isinstance(operands[0].of, float):
             return operands[1] if operands[0].of else operands[2]
+        numbers = [part.of for part in operands if isinstance(part.of, float)]
+        if len(numbers) == len(operands):
+            return self._kept(Part(_number_of(node, numbers)))
         return self._kept(self._new(node, operands, {label for part in operands for label in part.labels}, None))
 
     def _new(
@@ -344,7 +368,8 @@ class _Parts:
 
     def _kept(self, part: Part) -> Part:
         """``part``, or the equal one that is there."""
-        key = repr(part.of) if isinstance(part.of, float) else part.of, part.operands, part.interval, part.over
+        of = (type(part.of), repr(part.of)) if isinstance(part.of, float) else part.of
+        key = of, part.operands, part.interval, part.over
         if key not in self.known:
             self.known[key] = part
             self.parts.append(part)
@@ -363,19 +388,27 @@ def _number_of(node: Node, operands: Sequence[float]) -> float:
     return float(np.asarray(result))
 
 
-def _constant(value: Value) -> np.ndarray | None:
-    """The array of a constant, with one element along the axes that it was broadcast to; None for other values."""
+def _constant(value: Value, depth: int = 4) -> np.ndarray | None:
+    """The array of a constant, with one element along the axes that it was broadcast to; None for other values.
+
+    Of numbers up to ``depth`` elementwise ops follow.
+    """
     node = value.producer
-    if node is None:
+    if node is None or value.dtype not in (*ops.WIDE_FLOATS, "i1"):
         return None
     if node.op.triton:
-        numbers = [float(a.item()) for v in node.operands if (a := _constant(v)) is not None and a.size == 1]
-        return _filled(value, _number_of(node, numbers)) if len(numbers) == len(node.operands) else None
+        numbers: list[float] = []
+        for operand in node.operands if depth else ():
+            array = _constant(operand, depth - 1)
+            if array is None or array.size != 1:
+                return None
+            numbers.append(float(array.item()))
+        return _filled(value, _number_of(node, numbers)) if numbers else None
     if node.op is ops.CONSTANT:
         whole = constant_array(node)
         number = splat_number(whole)
         return whole if number is None else _filled(value, number)
-    array = _constant(node.operands[0]) if node.op in (ops.BROADCAST_IN_DIM, ops.RESHAPE) else None
+    array = _constant(node.operands[0], depth) if node.op in (ops.BROADCAST_IN_DIM, ops.RESHAPE) else None
     if array is None:
         return None
     shape = value.type.shape
