@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-EXTENTS = {"b": 2, "h": 3, "s": 5, "i": 3, "j": 6, "d": 4}
-"""Batch, heads, stream, and three axes of matrices."""
+EXTENTS = {"b": 2, "h": 3, "s": 5, "i": 4, "j": 4, "d": 3}
+"""Batch, heads, stream, and three axes of matrices; rows and columns may be exchanged."""
 START = ("bhid", "bihd", "sbhid", "sbhjd", "bhjd", "bjhd", "shbij", "sbihd")
 UNARY: tuple[Callable[[Any], Any], ...] = (jnp.tanh, lambda x: -x, lambda x: x * np.float32(0.5), jnp.abs)
 BINARY: tuple[Callable[[Any, Any], Any], ...] = (jnp.add, jnp.subtract, jnp.multiply, jnp.maximum)
-WORDS = ("bhij", "bhid", "bhjd", "sbhij", "sbhid", "sbhjd", "bshid", "bihd")
+WORDS = ("bhij", "bhid", "bhjd", "sbhij", "sbhid", "sbhjd", "bshid", "bihd", "hbij", "sbhji")
 
 
 def random_chain(seed: int, steps: int = 18) -> tuple[Callable[..., tuple[Any, ...]], list[np.ndarray]]:
@@ -34,7 +34,9 @@ def random_chain(seed: int, steps: int = 18) -> tuple[Callable[..., tuple[Any, .
 
 def _step(numbers: np.random.Generator, pool: list[tuple[str, Any]]) -> tuple[str, Any]:
     word, array = pool[_recent(numbers, len(pool))]
-    kind = numbers.choice(["dot"] * 5 + ["stream"] * 3 + ["binary"] * 2 + ["unary", "sum", "most"])
+    kind = numbers.choice(
+        ["dot"] * 5 + ["stream"] * 3 + ["binary"] * 2 + ["unary", "sum", "most", "merged", "merged", "exchanged"]
+    )
     if kind == "unary":
         return word, UNARY[numbers.integers(len(UNARY))](array)
     if kind == "binary":
@@ -49,10 +51,16 @@ def _step(numbers: np.random.Generator, pool: list[tuple[str, Any]]) -> tuple[st
     if kind == "most" and (axes := [axis for axis in word if axis in "ijd"]) and len(word) > 3:
         axis = axes[numbers.integers(len(axes))]
         return word.replace(axis, ""), array.max(word.index(axis))
+    if kind == "merged":
+        return word, _merged(numbers, array)
+    if kind == "exchanged" and {"i", "j"} <= set(word):
+        return word, array + jnp.swapaxes(array, word.index("i"), word.index("j"))
     if kind == "stream" and "s" in word:
         return _along_the_stream(numbers, word, array)
     if kind == "dot":
         other_word, other = pool[_recent(numbers, len(pool))]
+        if not numbers.integers(3):  # the same array in another role
+            other_word = other_word.translate(str.maketrans("ij", "ji"))
         union = "".join(dict.fromkeys(word + other_word))
         targets = [
             target
@@ -76,15 +84,25 @@ def _spread(word: str, array: Any, wanted: str) -> Any:
     return lax.broadcast_in_dim(array, shape, [wanted.index(axis) for axis in order])
 
 
+def _merged(numbers: np.random.Generator, array: Any) -> Any:
+    """Two neighbouring axes as one, along which a constant may vary."""
+    at = int(numbers.integers(array.ndim - 1))
+    merged = jnp.tanh(array).reshape(*array.shape[:at], -1, *array.shape[at + 2 :])
+    if numbers.integers(2):
+        constant = numbers.choice([0.0, 1.0, 2.0], merged.shape[at]).astype("f4")
+        merged = merged * constant.reshape([-1 if axis == at else 1 for axis in range(merged.ndim)])
+    return merged.reshape(array.shape)
+
+
 def _along_the_stream(numbers: np.random.Generator, word: str, array: Any) -> tuple[str, Any]:
     """A slice put back, an updated element, a pad, a selection, a row: what forward Laplacians do to stacks."""
     at, count = word.index("s"), EXTENTS["s"]
     start = int(numbers.integers(1, count - 1))
     tail = lax.slice_in_dim(array, start, count, axis=at)
-    match int(numbers.integers(6)):
+    match int(numbers.integers(7)):
         case 0:
-            zeros = [(start if axis == at else 0, 0, 0) for axis in range(len(word))]
-            return word, lax.pad(tail, np.float32(0), zeros)
+            frame = [(start if axis == at else 0, 0, 0) for axis in range(len(word))]
+            return word, lax.pad(tail, np.float32(numbers.choice([0.0, 0.0, 1.5])), frame)
         case 1:
             head = lax.slice_in_dim(array, 0, start, axis=at)
             return word, jnp.concatenate([head * head, tail], at)
@@ -96,6 +114,10 @@ def _along_the_stream(numbers: np.random.Generator, word: str, array: Any) -> tu
             shape = [count if axis == at else 1 for axis in range(len(word))]
             return word, lax.select(jnp.broadcast_to(mask.reshape(shape), array.shape), -array, array)
         case 4:
+            middle = lax.slice_in_dim(array, start, start + 1, axis=at)
+            starts = [start if axis == at else 0 for axis in range(len(word))]
+            return word, lax.dynamic_update_slice(array, middle * middle, starts)
+        case 5:
             row = lax.index_in_dim(array, start, at, keepdims=False)
             return word.replace("s", ""), row
         case _:

@@ -1,5 +1,7 @@
 """Dot chains: the kernels compute what the ops that they replace do, and compile for absent GPUs."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ from jax import lax
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.kernels.dot_chains.kernel import chain_kernel
-from fusionlab.codegen.raising import raise_nodes
+from fusionlab.codegen.raising import RaiseError, raise_nodes
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo import lowering, ops
 from fusionlab.hlo.blocks import blocks_of
@@ -48,16 +50,65 @@ def dots(chain):
     return sum(node.op is ops.DOT_GENERAL for node in chain.members)
 
 
+def array_for(value, nodes, numbers):
+    """Random, unless the program says what it is."""
+    try:
+        (array,) = raise_nodes(nodes, [], [value])()
+    except RaiseError:
+        return numbers.standard_normal(value.type.shape).astype("f4")
+    return np.asarray(array)
+
+
 def assert_close(nodes, chain, dead=()):
-    """The kernel under Pallas' interpreter against the plain ops, on random arrays."""
+    """The kernel under Pallas' interpreter against the plain ops, on random arrays, and where it writes.
+
+    The interpreter writes nothing over what it reads: ``assert_read_before_written`` looks at the places.
+    """
+    assert_read_before_written(chain, dead)
     numbers = np.random.default_rng(0)
-    arrays = [numbers.standard_normal(value.type.shape).astype("f4") for value in chain.arrays]
+    arrays = [array_for(value, nodes, numbers) for value in chain.arrays]
     plain = raise_nodes(nodes, chain.arrays, list(chain.outputs))(
         *arrays
     )  # op by op: XLA fails on some, compiled whole
     made = jax.jit(chain_kernel(chain, dead=dead, interpret=True), compiler_options=CPU_OPTIONS)(*arrays)
     for value, wanted in zip(made, plain, strict=True):
         np.testing.assert_allclose(value, wanted, rtol=2e-4, atol=2e-5 * max(1, np.abs(wanted).max()))
+
+
+def places_of(chain, place, instance, coordinate):
+    """The offsets of a tile that ``instance`` reads or writes at ``coordinate`` of the stream."""
+    found = np.array([place.offset])
+    for label, step in place.steps:
+        if label in chain.grid:
+            found = found + step * instance[label]
+        elif label == chain.stream:
+            found = found + step * coordinate
+        else:
+            found = np.add.outer(found, step * np.arange(chain.extents[label])).ravel()
+    return found.tolist()
+
+
+def assert_read_before_written(chain, dead):
+    """Of an array that a result is written over, each element is read by the instance that writes there, not later."""
+    loops = {loop: at for at, loop in enumerate(chain.loops)}
+    extents = [range(chain.extents[label]) for label in chain.grid]
+    instances = [dict(zip(chain.grid, each, strict=True)) for each in itertools.product(*extents)]
+    for number, output in chain.overwrites(dead).items():
+        written = {}
+        for which, instance in enumerate(instances):
+            for store in (store for store in chain.stores if store.output == output):
+                for trip in range(*store.interval) if store.interval else [None]:
+                    when = (len(loops), 0) if trip is None else (loops[store.part.phase, store.interval], trip)
+                    written.update(dict.fromkeys(places_of(chain, store.place, instance, trip), (which, when)))
+        assert len(written) == np.prod(chain.outputs[output].type.shape), "the result is not written whole"
+        for which, instance in enumerate(instances):
+            for part, load in chain.loads:
+                if load.base is chain.arrays[number]:
+                    for trip in range(*part.interval) if part.interval else [None]:
+                        when = (len(loops), 0) if trip is None else (loops[part.phase, part.interval], trip)
+                        for place in places_of(chain, load, instance, trip):
+                            assert written[place][0] == which
+                            assert written[place][1] >= when
 
 
 def attention(q, k, v):
@@ -177,6 +228,96 @@ def test_random_chains_are_chains(lowered):
         found += [chain for _, chain in chains_of(lowered(function, *arrays, platform="cuda"), fewest=1)]
     assert sum(dots(chain) > 1 for chain in found) > 15
     assert {phase for chain in found for phase, _ in chain.loops} >= {0, 1}
+
+
+def gram(q, k, v, a):
+    """Beside an attention, the products of all pairs of rows of one value, which the chain makes itself."""
+    x = jnp.tanh(a)
+    g = jnp.einsum("wid,wjd->wij", x, x)
+    s = jnp.einsum("wid,wjd->wij", q, k)
+    s = s + jnp.swapaxes(s, 1, 2)
+    return jnp.einsum("wij,wjd->wid", jnp.tanh(s), v) * jnp.exp(-g * g).sum((1, 2))[:, None, None]
+
+
+def merged_with_a_constant(q, k, v):
+    """The stream is merged with rows where a constant varies along both."""
+    s = jnp.einsum("swid,wjd->wsij", q, k)
+    constant = np.tile([0.0, 1.0, 1.0], 5).astype("f4")
+    s = (s.reshape(2, 15, 6) * constant[None, :, None]).reshape(2, 5, 3, 6)
+    return jnp.einsum("wsij,wjd->swid", s, v)
+
+
+def dropped(q, k, v, y):
+    """An operand that nothing reads."""
+    s = jnp.einsum("wid,wjd->wij", q, k)
+    s = lax.select(np.ones(s.shape, bool), s, y)
+    return jnp.einsum("wij,wjd->wid", jnp.tanh(s), v)
+
+
+def barrier_between(q, k, v, y):
+    """A barrier before an op that no chain has orders what does not depend on each other."""
+    a = jnp.einsum("wid,wjd->wij", q, k)
+    a, y = lax.optimization_barrier((a, y))
+    return a, jnp.einsum("wij,wjd->wid", jnp.tanh(a), jnp.flip(y, 1) + v)
+
+
+def doubled(q, k, v):
+    """Forty doublings: what follows from constants is not sought along every path."""
+    for _ in range(40):
+        q = q + q * np.float32(0.5)
+    return jnp.einsum("wij,wjd->wid", jnp.tanh(jnp.einsum("wid,wjd->wij", q, k)), v)
+
+
+def of_complex(q, k, v):
+    s = jnp.einsum("wid,wjd->wij", q, k) * jnp.abs(jnp.full((3, 8, 8), 3 + 4j, jnp.complex64))
+    return jnp.einsum("wij,wjd->wid", s, v)
+
+
+def of_nothing(q, k, v):
+    return jnp.einsum("wij,wjd->wid", jnp.einsum("wid,wjd->wij", q.reshape(3, 8, 0), k.reshape(3, 8, 0)), v)
+
+
+SQUARE, FLAT = (3, 8, 16), (3, 0, 8)
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (gram, [SQUARE] * 4),
+        (merged_with_a_constant, [(5, 2, 3, 7), (2, 6, 7), (2, 6, 7)]),
+        (dropped, [SQUARE] * 3 + [(3, 8, 8)]),
+        (barrier_between, [SQUARE] * 4),
+        (doubled, [SQUARE] * 3),
+        (of_complex, [SQUARE] * 3),
+        (of_nothing, [FLAT, FLAT, SQUARE]),
+    ],
+)
+def test_chains_that_were_wrong_or_failed(lowered, run_raised, function, shapes):
+    arrays = arrays_like(*shapes)
+    program = lowered(function, *arrays, platform="cuda")
+    for nodes, chain in chains_of(program, fewest=1):
+        assert_close(nodes, chain, dead=chain.arrays)
+    after = DotChainKernels(smallest=1, at_most=10.0).run(program, CUDA).program
+    for made, wanted in zip(run_raised(after, arrays), run_raised(program, arrays), strict=True):
+        np.testing.assert_allclose(made, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_what_waits_for_a_host_may_read_the_scores(lowered):
+    """Its result is no array."""
+
+    def told(q, k, v):
+        s = jnp.einsum("wid,wjd->wij", q, k)
+        jax.debug.callback(lambda s: None, s, ordered=True)
+        return jnp.einsum("wij,wjd->wid", jnp.tanh(s), v)
+
+    DotChainKernels().run(lowered(told, *arrays_like(*[SQUARE] * 3)), CUDA)
+
+
+def test_results_without_a_common_axis_are_declined(lowered):
+    """Which axis is of walkers is not known: decisions would depend on their number."""
+    both = lambda q, k, v: (attention(q, k, v), k[0])  # noqa: E731
+    [event] = DotChainKernels().run(lowered(both, *arrays_like(*[(3, 8, 32)] * 3), platform="cuda"), CUDA).events
+    assert (event.kind, event.reason) == ("unsafe", "its results have no leading axis in common, of walkers")
 
 
 @pytest.fixture(scope="module")
