@@ -300,28 +300,22 @@ class _ChainGrowth:
 
 
 def _without_barriers_between(operations: Sequence[Any], look: Callable[[], Block]) -> Block:
-    """The block when it has no optimization barriers that depend on some of ``operations`` and are needed by others."""
+    """The block when it has no optimization barriers that read ``operations``, or lie between them."""
     while True:
         block = look()
-        hull = block.convex_hull([node for node in block.nodes if node.operation in operations])
-        barriers = [node.operation for node in hull if node.op is ops.OPTIMIZATION_BARRIER]
+        members = {node for node in block.nodes if node.operation in operations}
+        readers = {node for node in block.nodes if any(value.producer in members for value in node.operands)}
+        around = readers | block.convex_hull(members)
+        barriers = [node.operation for node in around if node.op is ops.OPTIMIZATION_BARRIER]
         if not barriers:
             return block
-        for barrier in barriers:
-            _remove_barrier(barrier)
-
-
-def _remove_barrier(barrier: Any) -> None:
-    """Let what reads an optimization barrier read what goes into it."""
-    for result, operand in zip(barrier.results, barrier.operands, strict=True):
-        result.replace_all_uses_with(operand)
-    barrier.erase()
+        _remove(barriers)
 
 
 def _remove_barriers_before(chain: DotChain) -> None:
     """Remove the optimization barriers that a chain reads through, directly or by views."""
     waiting = [handle for node in chain.members for handle in node.operation.operands]
-    barriers: dict[Any, None] = {}
+    barriers: list[Any] = []
     seen = set(waiting)
     while waiting:
         owner = waiting.pop().owner
@@ -329,10 +323,19 @@ def _remove_barriers_before(chain: DotChain) -> None:
             continue
         owner = getattr(owner, "operation", owner)
         op = ops.op_of(owner.name)
-        if op is ops.OPTIMIZATION_BARRIER:
-            barriers[owner] = None
+        if op is ops.OPTIMIZATION_BARRIER and owner not in barriers:
+            barriers.append(owner)
         if op is ops.OPTIMIZATION_BARRIER or op.strided:
             waiting += [handle for handle in owner.operands if handle not in seen]
             seen.update(owner.operands)
+    _remove(barriers)
+
+
+def _remove(barriers: Sequence[Any]) -> None:
+    """Let what reads optimization barriers read what goes into them, and erase what is dead then."""
+    operands = [operand for barrier in barriers for operand in barrier.operands if operand.owner not in barriers]
     for barrier in barriers:
-        _remove_barrier(barrier)
+        for result, operand in zip(barrier.results, barrier.operands, strict=True):
+            result.replace_all_uses_with(operand)
+        barrier.erase()
+    drop_dead(operands)

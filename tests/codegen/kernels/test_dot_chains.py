@@ -261,6 +261,14 @@ def barrier_between(q, k, v, y):
     return a, jnp.einsum("wij,wjd->wid", jnp.tanh(a), jnp.flip(y, 1) + v)
 
 
+def barrier_beside(q, k, v):
+    """A barrier reads what only the chain does, and nothing reads the barrier's result."""
+    a = jnp.einsum("wid,wjd->wij", q, k)
+    b = jnp.tanh(a)
+    _, c = lax.optimization_barrier((b, jnp.flip(v, 1)))
+    return a, jnp.einsum("wij,wjd->wid", b, v), c
+
+
 def doubled(q, k, v):
     """Forty doublings: what follows from constants is not sought along every path."""
     for _ in range(40):
@@ -287,6 +295,7 @@ SQUARE, FLAT = (3, 8, 16), (3, 0, 8)
         (merged_with_a_constant, [(5, 2, 3, 7), (2, 6, 7), (2, 6, 7)]),
         (dropped, [SQUARE] * 3 + [(3, 8, 8)]),
         (barrier_between, [SQUARE] * 4),
+        (barrier_beside, [SQUARE] * 3),
         (doubled, [SQUARE] * 3),
         (of_complex, [SQUARE] * 3),
         (of_nothing, [FLAT, FLAT, SQUARE]),
