@@ -7,12 +7,14 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from fusionlab.codegen.laplacian.chains import jet_of
 from fusionlab.codegen.laplacian.jet import Jet, densify
 from fusionlab.codegen.laplacian.owners import Owner, moved_owner
 from fusionlab.codegen.laplacian.rules.generic import linear
 from fusionlab.codegen.laplacian.state import Rule, State
+from fusionlab.hlo import ops
 from fusionlab.hlo.view import Node, Value
 
 
@@ -33,6 +35,38 @@ def _moved(state: State, node: Node, source: Value) -> Jet:
     if owners is None:
         jet = densify(jet, state.coordinates)
     return jet.map_parts(lambda part: state.run(node, {source: part}), owners)
+
+
+def slice_(state: State, node: Node) -> list[Jet | None]:
+    """A slice of one part of a concatenation is one of that part, which may have fewer directions than the whole."""
+    if (found := _part(node)) is None or not state.depends_on_x(found[0]):
+        return move(state, node)
+    part, axis, first, last = found
+    if first == 0 and last == part.type.shape[axis]:
+        return [jet_of(state, part)]
+    jet = jet_of(state, part)
+    owners = jet.owners and tuple(o if o.shape[axis] == 1 else np.take(o, range(first, last), axis) for o in jet.owners)
+    return [jet.map_parts(lambda array: lax.slice_in_dim(array, first, last, axis=axis), owners)]
+
+
+def _part(node: Node) -> tuple[Value, int, int, int] | None:
+    """The part of a concatenation that ``node``, a slice, lies in, along which axis, and from where to where."""
+    whole = node.operands[0].producer
+    if whole is None or whole.op is not ops.CONCATENATE:
+        return None
+    axis, shape = int(whole.attributes["dimension"].value), node.operands[0].type.shape
+    first, last, steps = ([*node.attributes[name]] for name in ("start_indices", "limit_indices", "strides"))
+    if any(step != 1 for step in steps):
+        return None
+    if any((first[at], last[at]) != (0, n) for at, n in enumerate(shape) if at != axis):
+        return None
+    start = 0
+    for part in whole.operands:
+        end = start + part.type.shape[axis]
+        if start <= first[axis] < last[axis] <= end:
+            return part, axis, first[axis] - start, last[axis] - start
+        start = end
+    return None
 
 
 def concatenate(state: State, node: Node) -> list[Jet | None]:
@@ -82,6 +116,6 @@ RULES: dict[str, Rule] = {
     "stablehlo.pad": linear,
     "stablehlo.reshape": move,
     "stablehlo.reverse": move,
-    "stablehlo.slice": move,
+    "stablehlo.slice": slice_,
     "stablehlo.transpose": move,
 }
