@@ -11,7 +11,7 @@ from jax import lax
 
 from fusionlab.codegen.laplacian.chains import jet_of
 from fusionlab.codegen.laplacian.jet import Jet, densify
-from fusionlab.codegen.laplacian.owners import Owner, moved_owner
+from fusionlab.codegen.laplacian.owners import Owner, minimal, moved_owner
 from fusionlab.codegen.laplacian.rules.generic import linear
 from fusionlab.codegen.laplacian.state import Rule, State
 from fusionlab.hlo import ops
@@ -44,8 +44,11 @@ def slice_(state: State, node: Node) -> list[Jet | None]:
     part, axis, first, last = found
     if first == 0 and last == part.type.shape[axis]:
         return [jet_of(state, part)]
-    jet = jet_of(state, part)
-    owners = jet.owners and tuple(o if o.shape[axis] == 1 else np.take(o, range(first, last), axis) for o in jet.owners)
+    extents = {raised.shape(part)[axis] for raised in (state.raising, state.one)}
+    if extents != {part.type.shape[axis]}:  # walkers are merged into the axis
+        return move(state, node)
+    jet, taken = jet_of(state, part), range(first, last)
+    owners = jet.owners and tuple(o if o.shape[axis] == 1 else minimal(np.take(o, taken, axis)) for o in jet.owners)
     return [jet.map_parts(lambda array: lax.slice_in_dim(array, first, last, axis=axis), owners)]
 
 
