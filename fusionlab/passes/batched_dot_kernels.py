@@ -25,12 +25,12 @@ be transposed for the library, before or after the call.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from fusionlab.codegen.kernels.batched_products import Product, SumOfProducts, product_kernel
+from fusionlab.codegen.kernels.triton_tiles import is_addressable
 from fusionlab.codegen.raising.outline import outline
 from fusionlab.codegen.raising.rules.contraction import strictest_precision
 from fusionlab.codegen.raising.splice import drop_dead
@@ -139,7 +139,7 @@ class BatchedDotKernels(Pass):
         """Refusal unless ``node``, a dot_general, qualifies alone."""
         axes = batched_axes(node)
         arrays = [*node.results, *(StridedView.of(value).base for value in node.operands)]
-        if not all(0 < math.prod(array.type.shape) < 1 << 31 for array in arrays):
+        if not is_addressable(arrays):
             raise Refusal(Ground.ELEMENTS, "it has no elements, or 2^31 and more")
         if min(axes.extents) == 1:
             raise Refusal(Ground.NO_GAIN, "it is a product with a vector: XLA makes a product and a sum of it itself")

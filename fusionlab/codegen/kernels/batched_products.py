@@ -20,7 +20,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
-from fusionlab.codegen.kernels.triton_tiles import dot, flat_call, padded, places
+from fusionlab.codegen.kernels.triton_tiles import dot, fits_triton, flat_call, padded, places
 from fusionlab.hlo.strided import Axis, count
 from fusionlab.hlo.view import Value
 
@@ -61,8 +61,8 @@ class SumOfProducts:
 
     @property
     def fits_triton(self) -> bool:
-        """True if all values are float32: Triton has no matrix product of other types that is as precise."""
-        return all(value.type.dtype == "f32" for value in (*self.arrays, self.out))
+        """True if Triton has products for all arrays."""
+        return fits_triton((*self.arrays, self.out))
 
     @property
     def flops(self) -> int:

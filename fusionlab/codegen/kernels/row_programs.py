@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from jaxlib.mlir.dialects import stablehlo
 
+from fusionlab.codegen.kernels.triton_tiles import fits_triton, is_addressable
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.ops import WIDE_FLOATS
@@ -59,13 +60,13 @@ class RowProgram:
 
     @property
     def fits_triton(self) -> bool:
-        """True if all values are float32: Triton has no matrix product of other types that is as precise."""
-        return all(value.type.dtype == "f32" for value in (*self.arrays, *self.outputs))
+        """True if Triton has products for all arrays."""
+        return fits_triton((*self.arrays, *self.outputs))
 
     @property
     def is_addressable(self) -> bool:
-        """True if no array is empty and the kernel's 32-bit indices reach every element."""
-        return all(0 < math.prod(value.type.shape) < 1 << 31 for value in (*self.arrays, *self.outputs))
+        """True if kernels reach every element of the arrays."""
+        return is_addressable((*self.arrays, *self.outputs))
 
     @property
     def flops(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -20,6 +20,16 @@ dot = getattr(triton, "dot", None) or pl.dot
 """The product of two blocks [m, k] and [k, n]; JAX before 0.10 has it in Pallas itself."""
 FEWEST = 16
 """The shortest axis of Triton's matrix products."""
+
+
+def fits_triton(values: Iterable[Value]) -> bool:
+    """True if all values are float32: Triton has no matrix product of other types that is as precise."""
+    return all(value.type.dtype == "f32" for value in values)
+
+
+def is_addressable(values: Iterable[Value]) -> bool:
+    """True if no array is empty and 32-bit offsets reach every element."""
+    return all(0 < math.prod(value.type.shape) < 1 << 31 for value in values)
 
 
 def padded(extent: int) -> int:

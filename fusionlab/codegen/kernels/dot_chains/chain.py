@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from fusionlab.codegen.kernels.triton_tiles import fits_triton, is_addressable
 from fusionlab.hlo import ops
 from fusionlab.hlo.view import Node, Value
 
@@ -100,13 +101,13 @@ class DotChain:
 
     @property
     def fits_triton(self) -> bool:
-        """True if all arrays are float32: Triton has no matrix product of other types that is as precise."""
-        return all(value.type.dtype == "f32" for value in (*self.arrays, *self.outputs))
+        """True if Triton has products for all arrays."""
+        return fits_triton((*self.arrays, *self.outputs))
 
     @property
     def is_addressable(self) -> bool:
-        """True if no array is empty and 32-bit offsets reach every element."""
-        return all(0 < math.prod(value.type.shape) < 1 << 31 for value in (*self.arrays, *self.outputs))
+        """True if kernels reach every element of the arrays."""
+        return is_addressable((*self.arrays, *self.outputs))
 
     def overwrites(self, dead: Collection[Value]) -> dict[int, int]:
         """For numbers of ``arrays`` in ``dead``, which nothing else reads, an output that may be written in its place.
