@@ -172,6 +172,15 @@ def _heads(weights, x):
     return lax.fori_loop(0, 3, lambda n, s: s + jnp.sin(n * score).sum((1, 2, 3)), x[:, 0])
 
 
+def _attended(weights, x):
+    """A softmax between two products of small matrices; and a loop of constants."""
+    ramp = lax.fori_loop(0, 3, lambda _, t: jnp.sin(t) + t, jnp.arange(12, dtype=x.dtype))
+    h = jnp.sin(x[:, :, None] * ramp) + weights[0, 0]  # [2, 6, 12]
+    score = jnp.exp(jnp.einsum("wic,wjc->wij", h, jnp.cos(h)))
+    mixed = jnp.einsum("wij,wjc->wic", score / score.sum(-1, keepdims=True), h)
+    return lax.fori_loop(0, 3, lambda n, s: s + jnp.sin(n * mixed).sum((1, 2)), x[:, 0])
+
+
 FUNCTIONS = {
     "replay": _laplacian(fori),
     "energy": _energy,
@@ -194,4 +203,5 @@ FUNCTIONS = {
     "shared": _shared,
     "halves": _halves,
     "heads": _heads,
+    "attended": _attended,
 }

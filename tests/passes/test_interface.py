@@ -12,7 +12,6 @@ from fusionlab.bytesize import ByteSize
 from fusionlab.passes.catalogue import PASSES, find_pass
 from fusionlab.passes.interface import Applied, Declined, Setting
 from fusionlab.passes.pipeline import parse_pipeline
-from tests.codegen.kernels.test_dot_chains import attention
 
 from .case_files import CASES, expectations, sources
 from .loop_functions import FUNCTIONS, WEIGHTS, X
@@ -24,9 +23,8 @@ CHANGED = ("energy", "jvp-in-loop", "nested", "determinants", "called-twice", "p
 
 @pytest.fixture(scope="module")
 def programs(loop_program, lowered):
-    kernels = (lowered(FUNCTIONS[name], WEIGHTS, X, platform="cuda") for name in ("layers", "heads"))
-    attended = lowered(attention, *[np.ones((3, 5, 32), np.float32)] * 3, platform="cuda")
-    return [*map(loop_program, CHANGED), *kernels, attended]
+    kernels = (lowered(FUNCTIONS[name], WEIGHTS, X, platform="cuda") for name in ("layers", "heads", "attended"))
+    return [*map(loop_program, CHANGED), *kernels]
 
 
 @pytest.fixture(scope="module")
