@@ -12,7 +12,8 @@ with transpositions around it, and reads and writes the scores in between severa
 same with 3N + 2 rows of everything: the kernel runs through the directions, and holds what is summed over them.
 
 requires: a program for CUDA, on one device; float32 (in float64 the ops are outlined in the same way, and stay
-    plain: Triton has no such product); arrays of less than 2^31 elements. Must be after all passes but
+    plain: Triton has no such product); arrays of less than 2^31 elements; results with one leading axis in common, of
+    walkers, which is a batch axis of every chain. Must be after all passes but
     `batched-dot-kernels` and `dot-epilogue-kernels`: passes that raise the program again read the twins, and lose the
     kernels. Optimization barriers between the ops of a chain, and before what it reads, are removed.
 exact: reassociates the sums over contracted axes and directions; the higher precision of both operands of a contraction
