@@ -166,15 +166,9 @@ def densify(jet: Jet, coordinates: Coordinates) -> Jet:
         electrons = np.arange(coordinates.electrons).reshape((-1,) + (1,) * owner.ndim)
         mask = (electrons == owner[None])[:, None]  # [N, 1, *S]
         rows = jet.block(number, coordinates)[None]  # [1, c, *S]
-        zero = np.zeros((), np.result_type(rows))
         if any(n not in (1, m) for n, m in zip(mask.shape, shape, strict=True)):
             raise NotImplementedError(f"its electrons are taken along axes of extents {owner.shape}, of {jet.shape}")
-        if mask.all():
-            part = jnp.broadcast_to(rows, shape)
-        else:
-            part = lax.select(
-                jnp.broadcast_to(mask, shape), jnp.broadcast_to(rows, shape), jnp.broadcast_to(zero, shape)
-            )
+        part = where(mask, jnp.broadcast_to(rows, shape))
         total = part if total is None else total + part
     if total is None:
         total = jnp.zeros(shape, np.result_type(jet.value))
