@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from rows import Row, add_options, fill_record, measure_apart  # noqa: E402
 
 from fusionlab.codegen.compile import versions  # noqa: E402
 from fusionlab.codegen.targets import load_target  # noqa: E402
-from fusionlab.equivalence.oracle import program_runner, xla_runner  # noqa: E402
+from fusionlab.equivalence.oracle import Runner, program_runner, xla_runner  # noqa: E402
 from fusionlab.equivalence.samples import equilibrated, log_psi_runner  # noqa: E402
 from fusionlab.files import write_whole  # noqa: E402
 from fusionlab.passes.pipeline import resolved_pipeline  # noqa: E402
@@ -52,6 +53,8 @@ WALKERS = 256
 NOISE = 0.02
 BATCH = 64
 """Walkers moved together by ``equilibrated``."""
+AT_ONCE = 1024
+"""Walkers of the programs: more are several calls, a multiple of it."""
 RESAMPLES = 2000
 FIGURES = {
     "geometric mean": lambda errors: np.exp(np.log(np.maximum(errors, 1e-12)).mean(-1)),
@@ -67,6 +70,8 @@ MOST = {"geometric mean": 1.1, "p99": 1.5}
 def main() -> None:
     """Measure what is missing or out of date, then print."""
     given = _arguments()
+    if given.walkers > AT_ONCE and given.walkers % AT_ONCE:
+        raise SystemExit(f"--walkers must be at most {AT_ONCE} or a multiple of it, not {given.walkers}")
     if given.one:
         model, molecule = given.one.split()
         for row in measure(Case(model, molecule, "cpu", given.walkers, given.size)):
@@ -97,7 +102,8 @@ def measure(case: Case) -> Iterator[Row]:
     """The errors of every side at both kinds of walkers."""
     given = Circumstances(load_target("cpu"))
     workload = case.workload("replay")
-    programs = {side: lower(case.workload(side), given) for side in LAPLACIANS}
+    at_once = replace(case, walkers=min(case.walkers, AT_ONCE))
+    programs = {side: lower(at_once.workload(side), given) for side in LAPLACIANS}
     result, seconds = timed_rewrite(programs["replay"], "fuse-jvp-replay", given)
     if "sparsify-directions" not in [event.pass_name for event in result.applied]:
         raise SystemExit(f"{given.target.name}: no forward Laplacian: {event_words(result)}")
@@ -106,9 +112,14 @@ def measure(case: Case) -> Iterator[Row]:
     row |= {"pipeline": resolved_pipeline(result.events), **seconds}
     truth = program_runner(programs["replay"], widen=True)
     runs = {side: xla_runner(program) for side, program in programs.items()}
+
+    def in_parts(run: Runner, arrays: Sequence[np.ndarray]) -> np.ndarray:
+        *leaves, walkers = arrays
+        return np.concatenate([run([*leaves, part])[0] for part in np.split(walkers, len(walkers) // at_once.walkers)])
+
     for kind, arrays in samples(workload).items():
-        exact = truth(arrays)[0]
-        found = {side: run(arrays)[0] for side, run in runs.items()}
+        exact = in_parts(truth, arrays)
+        found = {side: in_parts(run, arrays) for side, run in runs.items()}
         if not np.isfinite(exact).all():
             raise SystemExit(f"{kind} walkers: {np.sum(~np.isfinite(exact))} energies are not finite in float64")
         errors = {side: errors_of(energies, exact) for side, energies in found.items()}

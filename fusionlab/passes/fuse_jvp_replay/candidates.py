@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from fusionlab.codegen.raising import RaiseError, live_nodes
 from fusionlab.hlo import ops
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.hlo.view import Node, TensorType, Value, reads, sources_of
+from fusionlab.hlo.view import Node, TensorType, Value, reached, reads, sources_of
 from fusionlab.passes.fuse_jvp_replay import identify
 from fusionlab.passes.fuse_jvp_replay.identify import FEW_ENOUGH, Identification, Laplacian
 from fusionlab.passes.fuse_jvp_replay.recognise import (
@@ -103,6 +103,8 @@ def _positions(candidate: TraceCandidate, shared: bool) -> list[tuple[Value, lis
     if not found:
         reason = f"no value of the program has {candidate.directions} coordinates per walker"
         raise NoMatch(Ground.POSITIONS_NOT_FOUND, reason)
+    varying = reached(candidate.flat, filter(is_float, candidate.flat.arguments))
+    found = [value for value in found if value in varying] or found
     dependent = sources_of(candidate.flat, found)
     counts = [sum(dependent.get(read, 0) >> i & 1 for read in candidate.read) for i in range(len(found))]
     most, output = max(counts), TensorType(walkers, dtype)

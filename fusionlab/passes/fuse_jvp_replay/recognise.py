@@ -258,7 +258,8 @@ def _common_factor(loop: Loop, at: int) -> Value | None:
 
 
 def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
-    """Sums over the rows of an identity of as many rows as some value has coordinates per walker.
+    """Sums over the rows of an identity of as many rows as some value has coordinates per walker, one that depends on
+    the arguments: the Laplacian by a constant is none that a program asks for.
 
     Where no value with directions is of the type of one that may be differentiated, the sums have an axis more.
     """
@@ -268,15 +269,16 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
     for extent, values in list(by_extent.items())[:_MOST_SIZES]:
         directed = reached(flat, values)
         before = tuple(node for node in flat.nodes if directed.isdisjoint(node.results))
-        plain = [v for v in (*flat.arguments, *(v for node in before for v in node.results)) if is_float(v)]
+        varying = reached(flat, [value for value in flat.arguments if is_float(value)])
+        made = (*flat.arguments, *(value for node in before for value in node.results))
+        plain = [value for value in made if is_float(value) and value in varying]
         shapes = {
             value.type.shape[:axes]
             for value in plain
             for axes in range(len(value.type.shape))
             if math.prod(value.type.shape[axes:]) == extent
         }
-        varying = reached(flat, [value for value in flat.arguments if is_float(value)])
-        types = dict.fromkeys(value.type for value in plain if value in varying and value.type.shape in shapes)
+        types = dict.fromkeys(value.type for value in plain if value.type.shape in shapes)
         nodes = [node for node in flat.nodes if not directed.isdisjoint(node.results)]
         read = tuple(dict.fromkeys(v for node in nodes for v in reads(node) if v not in directed))
         sums: dict[TensorType, list[Value]] = {each: [] for each in types}

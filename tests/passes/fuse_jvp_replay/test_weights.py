@@ -243,3 +243,18 @@ def test_identities_that_are_no_directions(function, may_be, lowered):
     flat = simplified_view(lowered(jax.vmap(columns), np.ones((WALKERS, 9))).parse())
     assert len(identities(flat)) == 1
     assert any(True for each in candidates_without_loop(flat) for _ in weighted_without_loop(each)) == may_be
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_constants_are_no_positions(constant, lowered):
+    """A mask of pairs is no identity of directions because there are as many charges, or spins, as electrons."""
+    charges = np.arange(1.0, 5.0)
+
+    def repulsion(x, charges):
+        return ((1 - jnp.eye(4)) * charges * charges[:, None]).sum() * x.sum()
+
+    if constant:
+        program = lowered(lambda x: repulsion(x, jnp.asarray(charges)), np.ones(7))
+    else:
+        program = lowered(repulsion, np.ones(7), charges)
+    assert any(candidates_without_loop(simplified_view(program.parse()))) != constant
