@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.laplacian.jet import Jet, row_products, select_first, sum_of, with_first
+from fusionlab.codegen.laplacian.jet import Jet, row_products, sum_of, with_first
 from fusionlab.codegen.laplacian.state import State
 from fusionlab.hlo import ops
 from fusionlab.hlo.ops import COMPLEX
@@ -128,18 +128,16 @@ def _jet_of_chain(state: State, value: Value) -> Jet:
         squares = row_products(jet, jet, state.coordinates)  # None where no block is of an electron
     if jet.dense:
         source = [] if squares is None else [curvature * squares]
-        return _dense(jet, result, slope, source, state.options.low_memory, cheap)
+        return _dense(state, jet, result, slope, source, cheap)
     terms = [] if jet.laplacian is None else [slope * jet.laplacian]
     terms += [] if squares is None else [curvature * squares]
     return Jet(result, sum_of(terms) if terms else None, slope * jet.jacobian, jet.owners)
 
 
-def _dense(jet: Jet, value: Any, slope: Any, source: list[Any], low_memory: bool, cheap: bool) -> Jet:
+def _dense(state: State, jet: Jet, value: Any, slope: Any, source: list[Any], cheap: bool) -> Jet:
     """The jet with ``value``, Laplacian ``slope lap + source`` and rows ``slope`` times those of a dense jet.
 
     The small arrays are computed first, by one kernel; ``cheap`` ones at their uses, but for the Laplacian.
-    ``low_memory``: the rest is elementwise, so that XLA can update the stack in place; else the first rows are
-    replaced, which is less work.
     """
     stack = jet.stacked(has_laplacian=bool(source))
     terms = ([] if jet.laplacian is None else [slope * jet.laplacian]) + source
@@ -150,8 +148,7 @@ def _dense(jet: Jet, value: Any, slope: Any, source: list[Any], low_memory: bool
         laplacian = lax.optimization_barrier(laplacian)
     else:
         value, slope, laplacian = lax.optimization_barrier((value, slope, laplacian))
-    front = select_first if low_memory else with_first
-    return Jet.of_stack(front(_as(value, slope * stack), value, laplacian), True, None)
+    return state.stack_with(_as(value, slope * stack), value, laplacian)
 
 
 def _as(value: Any, array: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from jax import lax
 
-from fusionlab.codegen.laplacian.jet import Coordinates, Jet, distinct
+from fusionlab.codegen.laplacian.jet import Coordinates, Jet, distinct, select_first, with_first
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.composites import Composite
 from fusionlab.hlo.constants import taken_branch
@@ -23,8 +23,8 @@ class Options:
     apart. ``adjoint``: Laplacians are not pushed forward; their sources are kept, to be weighted by the adjoint.
     ``for_cpu``: products of two values' directions are summed inside the contraction, which pays where batched
     contractions are slow (Psiformer: 1.18 to 1.02 of sparse folx's time) and costs copies on a GPU; value and
-    Laplacian of a product are written over rows instead of a selection, of which XLA:CPU computes both sides; and the
-    quadratic form of log|det| is added direction by direction (``rules/slogdet.py``).
+    Laplacian are written over rows instead of a selection (``State.stack_with``); and the quadratic form of log|det| is
+    added direction by direction (``rules/slogdet.py``).
     ``low_memory``: fewer bytes at the peak for some more work: results of a layer are written over its inputs, and a
     wide part of a concatenation is contracted in place. The defaults are best on a GPU.
     ``powers_by_base``: the derivative of y = x**c is c y / x (``jax.experimental.jet``), and not c x**(c - 1) or, of a
@@ -71,6 +71,17 @@ class State:
     materialised: set[Value] = field(default_factory=set)
     sources: dict[Value, Any] = field(default_factory=dict)
     composites: dict[Node, Composite] = field(default_factory=dict)
+
+    def stack_with(self, stack: Any, value: Any, laplacian: Any) -> Jet:
+        """The dense jet of ``stack`` with its first rows replaced. What reads value or Laplacian alone reads the small
+        arrays, not rows of the stack.
+
+        By a selection, which XLA:GPU fuses with what made the stack: written over its rows, the stack would be copied
+        where it is read before that, too. XLA:CPU computes both sides of a selection.
+        """
+        over_rows = self.options.for_cpu and not self.options.low_memory
+        whole = (with_first if over_rows else select_first)(stack, value, laplacian)
+        return replace(Jet.of_stack(whole, True, None), value=value, laplacian=laplacian)
 
     def inside(self, jets: Mapping[Value, Jet]) -> State:
         """The state of a run inside a region, from ``jets`` on."""

@@ -16,10 +16,8 @@ from fusionlab.codegen.laplacian.jet import (
     combine,
     densify,
     row_products,
-    select_first,
     sum_of,
     sum_rows,
-    with_first,
 )
 from fusionlab.codegen.laplacian.state import Rule, State
 from fusionlab.hlo import ops
@@ -128,11 +126,6 @@ def _times(factor: Any) -> Scale:
     return lambda part: part * factor
 
 
-def _front(state: State) -> Callable[..., Any]:
-    """``front(stack, *rows)``, which puts value and Laplacian first in a stack."""
-    return with_first if state.options.for_cpu else select_first
-
-
 def product(state: State, value: Any, left: Jet, right: Jet) -> Jet:
     """lap (u v) = u lap v + v lap u + 2 sum_k u_k v_k."""
     coordinates = state.coordinates
@@ -143,9 +136,8 @@ def product(state: State, value: Any, left: Jet, right: Jet) -> Jet:
     # One expression for all rows but the front, which XLA keeps in one kernel: u V + U v in every row but the first,
     # which is u v; the cross terms belong to the Laplacian in row 1.
     left, right = densify(left, coordinates), densify(right, coordinates)
-    u, v = left.stacked(True), right.stacked(True)
-    moved = u[0] * v + u * v[0]
-    return Jet.of_stack(_front(state)(moved, u[0] * v[0], moved[1] + extra), True, None)
+    moved = left.value * right.stacked(True) + left.stacked(True) * right.value
+    return state.stack_with(moved, value, moved[1] + extra)
 
 
 def quotient(state: State, value: Any, top: Jet, bottom: Jet) -> Jet:
@@ -158,7 +150,7 @@ def quotient(state: State, value: Any, top: Jet, bottom: Jet) -> Jet:
         u, v = top.stacked(True), bottom.stacked(True)
         moved = u * inverse - v * (value * inverse)
         cross = sum_rows(coordinates.weigh(moved[2:]) * v[2:])
-        return Jet.of_stack(_front(state)(moved, value, moved[1] - (cross + cross) * inverse), True, None)
+        return state.stack_with(moved, value, moved[1] - (cross + cross) * inverse)
     found = combine(value, [(top, _times(inverse)), (bottom, lambda part: -(part * ratio))], coordinates)
     cross = row_products(found, bottom, coordinates)
     if cross is None:
