@@ -1,5 +1,9 @@
 """licm: its cases, and what leaves the loops of small functions."""
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
 from fusionlab.hlo.loops import find_loops
 from fusionlab.hlo.view import view_of
 
@@ -17,3 +21,18 @@ def test_jvp_in_the_loop_recomputes_nothing_after_hoisting(loop_program, rewritt
     (loop,) = find_loops(view)
     assert {"stablehlo.tanh", "stablehlo.exponential"}.isdisjoint(node.name for node in loop.body.walk())
     assert {"stablehlo.tanh", "stablehlo.exponential"} <= {node.name for node in view.nodes}
+
+
+def test_an_invariant_branch_in_the_loop_comes_to_rest(lowered, rewritten):
+    """Raising bounds the index of a branch anew, which is invariant again."""
+
+    def branching(x, w, index):
+        def trip(_, carried):
+            y = jnp.sin(w) + carried
+            return jax.lax.switch(index, (jnp.tanh, lambda y: y * w, jnp.exp), y)
+
+        return jax.lax.fori_loop(0, 5, trip, x)
+
+    result = rewritten(lowered(branching, np.ones(3), np.ones(3), np.int32(1)), "licm")
+    assert [event.what for event in result.applied if "invariant ops" in event.what] != []
+    assert rewritten(result.program, "licm").applied == ()
