@@ -9,8 +9,8 @@ XLA:GPU has no such pass; with ``jvp`` of ``grad`` inside the loop even the LU f
 
 requires: a body that raises to JAX; hoisted ops have no effect (so running them when the loop would not is safe).
     Ops that only make or view data (constants, iota, broadcasts, reshapes, converts) stay in the loop: hoisting
-    them would materialise what XLA fuses for free; a loop whose only other invariants are scalar integers, as the index
-    of a branch, is left alone. Constants that the loop carries or captures are sunk into it.
+    them would materialise what XLA fuses for free. So do scalar integers of scalars where nothing else is invariant,
+    as the index of a branch. Constants that the loop carries or captures are sunk into it.
 exact: bitwise per op (XLA may fuse the hoisted ops in another way).
 hopes: the launches and FLOPs of the invariant ops, times trips - 1.
 """
@@ -48,7 +48,8 @@ def _decide(site: LoopSite) -> Rewrite:
     loop = site.loop
     hoisted = invariant_nodes(loop)
     if all(_is_of_index(node) for node in hoisted):
-        raise Refusal(Ground.NO_GAIN, "nothing that a trip computes is invariant")
+        but = " but scalar integers" if hoisted else ""
+        raise Refusal(Ground.NO_GAIN, f"nothing that a trip computes is invariant{but}")
     opaque = [node for region in loop.node.regions for node in unsupported_nodes(region)]
     if opaque:
         raise unsupported(opaque[0], "loop")
@@ -62,9 +63,10 @@ def _decide(site: LoopSite) -> Rewrite:
 
 
 def _is_of_index(node: Node) -> bool:
-    """True if ``node`` makes scalar integers and predicates alone: raising bounds the index of a ``case`` anew in every
-    trip, so that a loop of which only these are hoisted would never come to rest."""
-    return all(value.type.shape == () and value.dtype not in ops.INEXACT for value in node.results)
+    """True if ``node`` makes scalar integers or predicates of scalars: raising bounds the index of a ``case`` anew, so
+    that a loop of which only these are hoisted would never come to rest."""
+    values = (*node.operands, *node.results)
+    return not node.regions and all(v.type.shape == () and v.dtype not in ops.INEXACT for v in values)
 
 
 def _hoisted_loop(site: LoopSite, hoisted: list[Node]) -> Callable[..., tuple[Any, ...]]:

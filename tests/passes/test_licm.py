@@ -36,3 +36,13 @@ def test_an_invariant_branch_in_the_loop_comes_to_rest(lowered, rewritten):
     result = rewritten(lowered(branching, np.ones(3), np.ones(3), np.int32(1)), "licm")
     assert [event.what for event in result.applied if "invariant ops" in event.what] != []
     assert rewritten(result.program, "licm").applied == ()
+
+
+def test_an_invariant_predicate_of_an_array_leaves_the_loop(lowered, rewritten):
+    def masked(x, mask):
+        return jax.lax.fori_loop(0, 5, lambda _, y: jax.lax.cond(jnp.any(mask), jnp.sin, jnp.tanh, y), x)
+
+    result = rewritten(lowered(masked, np.ones(3), np.ones(64, bool)), "licm")
+    [loop] = find_loops(view_of(result.program.parse()))
+    assert "stablehlo.reduce" not in {node.name for node in loop.body.walk()}
+    assert rewritten(result.program, "licm").applied == ()

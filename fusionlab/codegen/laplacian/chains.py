@@ -148,7 +148,7 @@ def _dense(state: State, jet: Jet, value: Any, slope: Any, source: list[Any], ch
         laplacian = lax.optimization_barrier(laplacian)
     else:
         value, slope, laplacian = lax.optimization_barrier((value, slope, laplacian))
-    return state.stack_with(_as(value, slope * stack), value, laplacian)
+    return state.stack_with(slope * stack, value, laplacian)
 
 
 def _as(value: Any, array: Any) -> Any:

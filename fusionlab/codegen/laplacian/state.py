@@ -77,8 +77,10 @@ class State:
         arrays, not rows of the stack.
 
         By a selection, which XLA:GPU fuses with what made the stack: written over its rows, the stack would be copied
-        where it is read before that, too. XLA:CPU computes both sides of a selection.
+        where it is read before that, too. XLA:CPU computes both sides of a selection: there only ``low_memory`` has it.
+        All parts have the precision of ``value``.
         """
+        stack, laplacian = stack.astype(value.dtype), laplacian.astype(value.dtype)
         over_rows = self.options.for_cpu and not self.options.low_memory
         whole = (with_first if over_rows else select_first)(stack, value, laplacian)
         return replace(Jet.of_stack(whole, True, None), value=value, laplacian=laplacian)

@@ -100,11 +100,12 @@ def _positions(candidate: TraceCandidate, shared: bool) -> list[tuple[Value, lis
         node = value.producer
         if node is None or node.op is not ops.RESHAPE or not _numbers(node.operands[0], own):  # the first
             found.append(value)
+    if candidate.replay is None and not walkers:  # as ``candidates_without_loop``
+        given = reached(candidate.flat, candidate.flat.arguments)
+        found = [value for value in found if value in given]
     if not found:
         reason = f"no value of the program has {candidate.directions} coordinates per walker"
         raise NoMatch(Ground.POSITIONS_NOT_FOUND, reason)
-    varying = reached(candidate.flat, filter(is_float, candidate.flat.arguments))
-    found = [value for value in found if value in varying] or found
     dependent = sources_of(candidate.flat, found)
     counts = [sum(dependent.get(read, 0) >> i & 1 for read in candidate.read) for i in range(len(found))]
     most, output = max(counts), TensorType(walkers, dtype)

@@ -258,9 +258,10 @@ def _common_factor(loop: Loop, at: int) -> Value | None:
 
 
 def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
-    """Sums over the rows of an identity of as many rows as some value has coordinates per walker, one that depends on
-    the arguments: the Laplacian by a constant is none that a program asks for.
+    """Sums over the rows of an identity of as many rows as some value has coordinates per walker.
 
+    Without walkers that value has to depend on an argument: a mask of pairs is as large an identity as the constants of
+    all electrons, as of their spins, are long.
     Where no value with directions is of the type of one that may be differentiated, the sums have an axis more.
     """
     by_extent: dict[int, list[Value]] = {}
@@ -269,16 +270,16 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
     for extent, values in list(by_extent.items())[:_MOST_SIZES]:
         directed = reached(flat, values)
         before = tuple(node for node in flat.nodes if directed.isdisjoint(node.results))
-        varying = reached(flat, [value for value in flat.arguments if is_float(value)])
-        made = (*flat.arguments, *(value for node in before for value in node.results))
-        plain = [value for value in made if is_float(value) and value in varying]
+        plain = [v for v in (*flat.arguments, *(v for node in before for v in node.results)) if is_float(v)]
+        given = reached(flat, flat.arguments)
         shapes = {
             value.type.shape[:axes]
             for value in plain
-            for axes in range(len(value.type.shape))
+            for axes in range(0 if value in given else 1, len(value.type.shape))
             if math.prod(value.type.shape[axes:]) == extent
         }
-        types = dict.fromkeys(value.type for value in plain if value.type.shape in shapes)
+        varying = reached(flat, [value for value in flat.arguments if is_float(value)])
+        types = dict.fromkeys(value.type for value in plain if value in varying and value.type.shape in shapes)
         nodes = [node for node in flat.nodes if not directed.isdisjoint(node.results)]
         read = tuple(dict.fromkeys(v for node in nodes for v in reads(node) if v not in directed))
         sums: dict[TensorType, list[Value]] = {each: [] for each in types}

@@ -83,3 +83,14 @@ def test_what_is_not_differentiated_may_be_anything(jets_of, brute_force):
 
     found, expected = jets_of(function, X), brute_force(function, X)
     np.testing.assert_allclose(found.laplacians[0], expected.laplacians[0], rtol=1e-10)
+
+
+def test_products_of_values_of_lower_precision(jets_of):
+    """Rows of a converted value that has blocks are as wide as before it; so was the stack of a product."""
+
+    def function(x):
+        low, dense = (array.astype("bfloat16") for array in (x[..., :1], h(x).sum(1, keepdims=True)))
+        return low * dense + np.ones(dense.shape[-1], dtype="bfloat16")
+
+    found = jets_of(function, X.astype(np.float32))
+    assert {array.dtype.name for array in (*found.values, *found.laplacians, *found.rows)} == {"bfloat16"}

@@ -16,7 +16,7 @@ from fusionlab.passes.fuse_jvp_replay.recognise import (
     identities,
     weighted_without_loop,
 )
-from fusionlab.passes.interface import Setting
+from fusionlab.passes.interface import Applied, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 N, WIDTH, WALKERS = 6, 48, 3
@@ -258,3 +258,21 @@ def test_constants_are_no_positions(constant, lowered):
     else:
         program = lowered(repulsion, np.ones(7), charges)
     assert any(candidates_without_loop(simplified_view(program.parse()))) != constant
+
+
+@pytest.mark.parametrize("form", [diagonal, second_derivatives])
+@pytest.mark.parametrize("source", ["constants", "key", "bfloat16"])
+def test_walkers_need_not_be_float_arguments(form, source, lowered):
+    """They may be constants, or made of a random key, or converted: what the function has beside them varies."""
+
+    def energies(scale, given):
+        x = {"constants": lambda: jnp.asarray(X), "key": lambda: jax.random.normal(given, X.shape)}.get(
+            source, lambda: given.astype(scale.dtype)
+        )()
+        log_psi = functools.partial(lambda scale, x: scale * network(x), scale)
+        return jax.vmap(lambda x: (log_psi(x), form(log_psi, x).sum()))(x)
+
+    given = {"key": np.array([0, 1], np.uint32), "bfloat16": X.astype(jnp.bfloat16)}.get(source, np.ones(1))
+    program = lowered(energies, np.float32(1), given)
+    events = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting()).events
+    assert [event.pass_name for event in events if isinstance(event, Applied)] == ["sparsify-directions"], events
