@@ -42,22 +42,19 @@ module {
     %31 = stablehlo.dynamic_update_slice %27, %30, %c, %c, %c : (tensor<5x2x3xf32>, tensor<2x2x3xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<5x2x3xf32>
     %32 = stablehlo.slice %31 [2:5, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<3x2x3xf32>
     %33 = stablehlo.slice %31 [0:1, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<1x2x3xf32>
-    %34 = stablehlo.reshape %33 : (tensor<1x2x3xf32>) -> tensor<2x3xf32>
-    %35 = stablehlo.slice %31 [1:2, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<1x2x3xf32>
-    %36 = stablehlo.reshape %35 : (tensor<1x2x3xf32>) -> tensor<2x3xf32>
-    %37 = stablehlo.broadcast_in_dim %34, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
-    %38 = stablehlo.concatenate %37, %32, dim = 0 : (tensor<1x2x3xf32>, tensor<3x2x3xf32>) -> tensor<4x2x3xf32>
-    %39 = stablehlo.reduce(%38 init: %cst_1) applies stablehlo.add across dimensions = [2] : (tensor<4x2x3xf32>, tensor<f32>) -> tensor<4x2xf32>
-    %40 = stablehlo.slice %39 [1:4, 0:2] : (tensor<4x2xf32>) -> tensor<3x2xf32>
-    %41 = stablehlo.slice %39 [0:1, 0:2] : (tensor<4x2xf32>) -> tensor<1x2xf32>
-    %42 = stablehlo.reshape %41 : (tensor<1x2xf32>) -> tensor<2xf32>
-    %43 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
-    %44 = stablehlo.add %10, %43 : tensor<2x3xf32>
-    %45 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<2xf32>
-    %46 = stablehlo.broadcast_in_dim %45, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32>
-    %47 = stablehlo.multiply %36, %46 : tensor<2x3xf32>
-    %48 = stablehlo.reduce(%47 init: %cst_1) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
-    %49 = stablehlo.transpose %40, dims = [1, 0] : (tensor<3x2xf32>) -> tensor<2x3xf32>
-    return %42, %48, %49 : tensor<2xf32>, tensor<2xf32>, tensor<2x3xf32>
+    %34 = stablehlo.slice %31 [1:2, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<1x2x3xf32>
+    %35 = stablehlo.concatenate %28, %32, dim = 0 : (tensor<1x2x3xf32>, tensor<3x2x3xf32>) -> tensor<4x2x3xf32>
+    %36 = stablehlo.reduce(%35 init: %cst_1) applies stablehlo.add across dimensions = [2] : (tensor<4x2x3xf32>, tensor<f32>) -> tensor<4x2xf32>
+    %37 = stablehlo.slice %36 [1:4, 0:2] : (tensor<4x2xf32>) -> tensor<3x2xf32>
+    %38 = stablehlo.slice %36 [0:1, 0:2] : (tensor<4x2xf32>) -> tensor<1x2xf32>
+    %39 = stablehlo.reshape %38 : (tensor<1x2xf32>) -> tensor<2xf32>
+    %40 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
+    %41 = stablehlo.add %10, %40 : tensor<2x3xf32>
+    %42 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<2xf32>
+    %43 = stablehlo.broadcast_in_dim %42, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32>
+    %44 = stablehlo.multiply %24, %43 : tensor<2x3xf32>
+    %45 = stablehlo.reduce(%44 init: %cst_1) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
+    %46 = stablehlo.transpose %37, dims = [1, 0] : (tensor<3x2xf32>) -> tensor<2x3xf32>
+    return %39, %45, %46 : tensor<2xf32>, tensor<2xf32>, tensor<2x3xf32>
   }
 }
