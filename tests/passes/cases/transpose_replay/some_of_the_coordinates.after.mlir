@@ -45,20 +45,17 @@ module {
     %33 = stablehlo.dynamic_update_slice %29, %32, %c, %c, %c : (tensor<5x2x3xf32>, tensor<2x2x3xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<5x2x3xf32>
     %34 = stablehlo.slice %33 [2:5, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<3x2x3xf32>
     %35 = stablehlo.slice %33 [0:1, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<1x2x3xf32>
-    %36 = stablehlo.reshape %35 : (tensor<1x2x3xf32>) -> tensor<2x3xf32>
-    %37 = stablehlo.slice %33 [1:2, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<1x2x3xf32>
-    %38 = stablehlo.reshape %37 : (tensor<1x2x3xf32>) -> tensor<2x3xf32>
-    %39 = stablehlo.broadcast_in_dim %36, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
-    %40 = stablehlo.concatenate %39, %34, dim = 0 : (tensor<1x2x3xf32>, tensor<3x2x3xf32>) -> tensor<4x2x3xf32>
-    %41 = stablehlo.reduce(%40 init: %cst_2) applies stablehlo.add across dimensions = [2] : (tensor<4x2x3xf32>, tensor<f32>) -> tensor<4x2xf32>
-    %42 = stablehlo.slice %41 [0:1, 0:2] : (tensor<4x2xf32>) -> tensor<1x2xf32>
-    %43 = stablehlo.reshape %42 : (tensor<1x2xf32>) -> tensor<2xf32>
-    %44 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
-    %45 = stablehlo.add %10, %44 : tensor<2x3xf32>
-    %46 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<2xf32>
-    %47 = stablehlo.broadcast_in_dim %46, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32>
-    %48 = stablehlo.multiply %38, %47 : tensor<2x3xf32>
-    %49 = stablehlo.reduce(%48 init: %cst_2) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
-    return %43, %49 : tensor<2xf32>, tensor<2xf32>
+    %36 = stablehlo.slice %33 [1:2, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<1x2x3xf32>
+    %37 = stablehlo.concatenate %30, %34, dim = 0 : (tensor<1x2x3xf32>, tensor<3x2x3xf32>) -> tensor<4x2x3xf32>
+    %38 = stablehlo.reduce(%37 init: %cst_2) applies stablehlo.add across dimensions = [2] : (tensor<4x2x3xf32>, tensor<f32>) -> tensor<4x2xf32>
+    %39 = stablehlo.slice %38 [0:1, 0:2] : (tensor<4x2xf32>) -> tensor<1x2xf32>
+    %40 = stablehlo.reshape %39 : (tensor<1x2xf32>) -> tensor<2xf32>
+    %41 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
+    %42 = stablehlo.add %10, %41 : tensor<2x3xf32>
+    %43 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<2xf32>
+    %44 = stablehlo.broadcast_in_dim %43, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32>
+    %45 = stablehlo.multiply %26, %44 : tensor<2x3xf32>
+    %46 = stablehlo.reduce(%45 init: %cst_2) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
+    return %40, %46 : tensor<2xf32>, tensor<2xf32>
   }
 }
