@@ -142,18 +142,13 @@ def _dense(state: State, jet: Jet, value: Any, slope: Any, source: list[Any], ch
     stack = jet.stacked(has_laplacian=bool(source))
     terms = ([] if jet.laplacian is None else [slope * jet.laplacian]) + source
     if not terms:
-        return Jet.of_stack(with_first(_as(value, slope * stack), value), False, None)
-    laplacian = _as(value, sum_of(terms))
+        return Jet.of_stack(with_first((slope * stack).astype(value.dtype), value), False, None)
+    laplacian = sum_of(terms).astype(value.dtype)
     if cheap:
         laplacian = lax.optimization_barrier(laplacian)
     else:
         value, slope, laplacian = lax.optimization_barrier((value, slope, laplacian))
     return state.stack_with(slope * stack, value, laplacian)
-
-
-def _as(value: Any, array: Any) -> Any:
-    """``array`` at the precision of ``value``, which differs from its root's where the chain converts."""
-    return array if array.dtype == value.dtype else array.astype(value.dtype)
 
 
 def _affine(state: State, chain: Sequence[Node], root: Value) -> bool:

@@ -267,18 +267,17 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
     by_extent: dict[int, list[Value]] = {}
     for value in identities(flat):
         by_extent.setdefault(identity_extent(value, {}), []).append(value)
+    given, varying = (reached(flat, of) for of in (flat.arguments, filter(is_float, flat.arguments)))
     for extent, values in list(by_extent.items())[:_MOST_SIZES]:
         directed = reached(flat, values)
         before = tuple(node for node in flat.nodes if directed.isdisjoint(node.results))
         plain = [v for v in (*flat.arguments, *(v for node in before for v in node.results)) if is_float(v)]
-        given = reached(flat, flat.arguments)
         shapes = {
             value.type.shape[:axes]
             for value in plain
             for axes in range(0 if value in given else 1, len(value.type.shape))
             if math.prod(value.type.shape[axes:]) == extent
         }
-        varying = reached(flat, [value for value in flat.arguments if is_float(value)])
         types = dict.fromkeys(value.type for value in plain if value in varying and value.type.shape in shapes)
         nodes = [node for node in flat.nodes if not directed.isdisjoint(node.results)]
         read = tuple(dict.fromkeys(v for node in nodes for v in reads(node) if v not in directed))

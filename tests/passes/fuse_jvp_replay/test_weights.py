@@ -266,13 +266,16 @@ def test_walkers_need_not_be_float_arguments(form, source, lowered):
     """They may be constants, or made of a random key, or converted: what the function has beside them varies."""
 
     def energies(scale, given):
-        x = {"constants": lambda: jnp.asarray(X), "key": lambda: jax.random.normal(given, X.shape)}.get(
-            source, lambda: given.astype(scale.dtype)
-        )()
-        log_psi = functools.partial(lambda scale, x: scale * network(x), scale)
-        return jax.vmap(lambda x: (log_psi(x), form(log_psi, x).sum()))(x)
+        def log_psi(x):
+            return scale * network(x)
 
-    given = {"key": np.array([0, 1], np.uint32), "bfloat16": X.astype(jnp.bfloat16)}.get(source, np.ones(1))
+        return jax.vmap(lambda x: (log_psi(x), form(log_psi, x).sum()))(made(given))
+
+    given, made = {
+        "constants": (np.ones(1), lambda _: jnp.asarray(X)),
+        "key": (np.array([0, 1], np.uint32), lambda key: jax.random.normal(key, X.shape)),
+        "bfloat16": (X.astype(jnp.bfloat16), lambda x: x.astype(np.float32)),
+    }[source]
     program = lowered(energies, np.float32(1), given)
     events = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting()).events
     assert [event.pass_name for event in events if isinstance(event, Applied)] == ["sparsify-directions"], events
