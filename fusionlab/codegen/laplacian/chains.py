@@ -148,7 +148,9 @@ def _dense(state: State, jet: Jet, value: Any, slope: Any, source: list[Any], ch
         laplacian = lax.optimization_barrier(laplacian)
     else:
         value, slope, laplacian = lax.optimization_barrier((value, slope, laplacian))
-    return state.stack_with(slope * stack, value, laplacian)
+    # XLA:CPU keeps both in one loop over the rows, with the sum over directions inside, vectorised; alone it is not.
+    written = state.options.for_cpu and not state.options.low_memory
+    return state.stack_with(slope * stack, value, laplacian, written)
 
 
 def _affine(state: State, chain: Sequence[Node], root: Value) -> bool:

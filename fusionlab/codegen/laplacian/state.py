@@ -23,8 +23,8 @@ class Options:
     apart. ``adjoint``: Laplacians are not pushed forward; their sources are kept, to be weighted by the adjoint.
     ``for_cpu``: products of two values' directions are summed inside the contraction, which pays where batched
     contractions are slow (Psiformer: 1.18 to 1.02 of sparse folx's time) and costs copies on a GPU; value and
-    Laplacian are written over rows instead of a selection (``State.stack_with``); and the quadratic form of log|det| is
-    added direction by direction (``rules/slogdet.py``).
+    Laplacian of a chain are written over rows instead of a selection (``chains.py``); and the quadratic form of
+    log|det| is added direction by direction (``rules/slogdet.py``).
     ``low_memory``: fewer bytes at the peak for some more work: results of a layer are written over its inputs, and a
     wide part of a concatenation is contracted in place. The defaults are best on a GPU.
     ``powers_by_base``: the derivative of y = x**c is c y / x (``jax.experimental.jet``), and not c x**(c - 1) or, of a
@@ -72,17 +72,16 @@ class State:
     sources: dict[Value, Any] = field(default_factory=dict)
     composites: dict[Node, Composite] = field(default_factory=dict)
 
-    def stack_with(self, stack: Any, value: Any, laplacian: Any) -> Jet:
+    def stack_with(self, stack: Any, value: Any, laplacian: Any, written: bool = False) -> Jet:
         """The dense jet of ``stack`` with its first rows replaced. What reads value or Laplacian alone reads the small
         arrays, not rows of the stack.
 
-        By a selection, which XLA:GPU fuses with what made the stack: written over its rows, the stack would be copied
-        where it is read before that, too. XLA:CPU computes both sides of a selection: there only ``low_memory`` has it.
-        All parts have the precision of ``value``.
+        By a selection, which XLA fuses with what made the stack, or ``written`` over its rows: then the stack is copied
+        where it is read before that, too, and XLA:CPU writes them in a single thread. All parts have the precision of
+        ``value``.
         """
         stack, laplacian = stack.astype(value.dtype), laplacian.astype(value.dtype)
-        over_rows = self.options.for_cpu and not self.options.low_memory
-        whole = (with_first if over_rows else select_first)(stack, value, laplacian)
+        whole = (with_first if written else select_first)(stack, value, laplacian)
         return replace(Jet.of_stack(whole, True, None), value=value, laplacian=laplacian)
 
     def inside(self, jets: Mapping[Value, Jet]) -> State:
