@@ -82,7 +82,7 @@ class State:
         """
         stack, laplacian = stack.astype(value.dtype), laplacian.astype(value.dtype)
         whole = (with_first if written else select_first)(stack, value, laplacian)
-        return replace(Jet.of_stack(whole, True, None), value=value, laplacian=laplacian)
+        return Jet(value, laplacian, lax.slice_in_dim(whole, 2, whole.shape[0]), None, whole)
 
     def inside(self, jets: Mapping[Value, Jet]) -> State:
         """The state of a run inside a region, from ``jets`` on."""

@@ -41,18 +41,16 @@ module {
     %c = stablehlo.constant dense<0> : tensor<i32>
     %31 = stablehlo.dynamic_update_slice %27, %30, %c, %c, %c : (tensor<5x2x3xf32>, tensor<2x2x3xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<5x2x3xf32>
     %32 = stablehlo.slice %31 [2:5, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<3x2x3xf32>
-    %33 = stablehlo.slice %31 [0:1, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<1x2x3xf32>
-    %34 = stablehlo.slice %31 [1:2, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<1x2x3xf32>
-    %35 = stablehlo.concatenate %28, %32, dim = 0 : (tensor<1x2x3xf32>, tensor<3x2x3xf32>) -> tensor<4x2x3xf32>
-    %36 = stablehlo.reduce(%35 init: %cst_1) applies stablehlo.add across dimensions = [2] : (tensor<4x2x3xf32>, tensor<f32>) -> tensor<4x2xf32>
-    %37 = stablehlo.slice %36 [0:1, 0:2] : (tensor<4x2xf32>) -> tensor<1x2xf32>
-    %38 = stablehlo.reshape %37 : (tensor<1x2xf32>) -> tensor<2xf32>
-    %39 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
-    %40 = stablehlo.add %10, %39 : tensor<2x3xf32>
-    %41 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<2xf32>
-    %42 = stablehlo.broadcast_in_dim %41, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32>
-    %43 = stablehlo.multiply %24, %42 : tensor<2x3xf32>
-    %44 = stablehlo.reduce(%43 init: %cst_1) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
-    return %38, %44 : tensor<2xf32>, tensor<2xf32>
+    %33 = stablehlo.concatenate %28, %32, dim = 0 : (tensor<1x2x3xf32>, tensor<3x2x3xf32>) -> tensor<4x2x3xf32>
+    %34 = stablehlo.reduce(%33 init: %cst_1) applies stablehlo.add across dimensions = [2] : (tensor<4x2x3xf32>, tensor<f32>) -> tensor<4x2xf32>
+    %35 = stablehlo.slice %34 [0:1, 0:2] : (tensor<4x2xf32>) -> tensor<1x2xf32>
+    %36 = stablehlo.reshape %35 : (tensor<1x2xf32>) -> tensor<2xf32>
+    %37 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
+    %38 = stablehlo.add %10, %37 : tensor<2x3xf32>
+    %39 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<2xf32>
+    %40 = stablehlo.broadcast_in_dim %39, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32>
+    %41 = stablehlo.multiply %24, %40 : tensor<2x3xf32>
+    %42 = stablehlo.reduce(%41 init: %cst_1) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
+    return %36, %42 : tensor<2xf32>, tensor<2xf32>
   }
 }
