@@ -70,8 +70,6 @@ MOST = {"geometric mean": 1.1, "p99": 1.5}
 def main() -> None:
     """Measure what is missing or out of date, then print."""
     given = _arguments()
-    if given.walkers > AT_ONCE and given.walkers % AT_ONCE:
-        raise SystemExit(f"--walkers must be at most {AT_ONCE} or a multiple of it, not {given.walkers}")
     if given.one:
         model, molecule = given.one.split()
         for row in measure(Case(model, molecule, "cpu", given.walkers, given.size)):
@@ -207,7 +205,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("studies/float32-accuracy.json"), help="The JSON record.")
     parser.add_argument("--markdown", type=Path, help="Write the table to this file as well.")
     add_options(parser)
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.walkers > AT_ONCE and given.walkers % AT_ONCE:
+        parser.error(f"--walkers must be at most {AT_ONCE} or a multiple of it, not {given.walkers}")
+    return given
 
 
 if __name__ == "__main__":
