@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.laplacian.jet import Jet, row_products, sum_of, with_first
+from fusionlab.codegen.laplacian.jet import Jet, row_products, select_broadcast, select_first, sum_of, with_first
 from fusionlab.codegen.laplacian.state import State
 from fusionlab.hlo import ops
 from fusionlab.hlo.ops import COMPLEX
@@ -148,9 +148,9 @@ def _dense(state: State, jet: Jet, value: Any, slope: Any, source: list[Any], ch
         laplacian = lax.optimization_barrier(laplacian)
     else:
         value, slope, laplacian = lax.optimization_barrier((value, slope, laplacian))
-    # XLA:CPU keeps both in one loop over the rows, with the sum over directions inside, vectorised; alone it is not.
-    written = state.options.for_cpu and not state.options.low_memory
-    return state.stack_with(slope * stack, value, laplacian, written)
+    # XLA:CPU keeps all in one loop over the rows, with the sum over directions inside, vectorised; alone it is not.
+    on_cpu = select_first if state.options.low_memory else with_first
+    return state.stack_with(slope * stack, value, laplacian, select_broadcast if cheap else select_first, on_cpu)
 
 
 def _affine(state: State, chain: Sequence[Node], root: Value) -> bool:

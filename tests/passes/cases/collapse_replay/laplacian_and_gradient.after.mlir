@@ -40,15 +40,13 @@ module {
     %30 = stablehlo.concatenate %28, %29, dim = 0 : (tensor<1x2x3xf32>, tensor<1x2x3xf32>) -> tensor<2x2x3xf32>
     %c = stablehlo.constant dense<0> : tensor<i32>
     %31 = stablehlo.dynamic_update_slice %27, %30, %c, %c, %c : (tensor<5x2x3xf32>, tensor<2x2x3xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<5x2x3xf32>
-    %32 = stablehlo.slice %31 [0:1, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<1x2x3xf32>
-    %33 = stablehlo.slice %31 [1:2, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<1x2x3xf32>
-    %34 = stablehlo.reduce(%31 init: %cst_1) applies stablehlo.add across dimensions = [2] : (tensor<5x2x3xf32>, tensor<f32>) -> tensor<5x2xf32>
-    %35 = stablehlo.slice %34 [2:5, 0:2] : (tensor<5x2xf32>) -> tensor<3x2xf32>
-    %36 = stablehlo.slice %34 [0:1, 0:2] : (tensor<5x2xf32>) -> tensor<1x2xf32>
+    %32 = stablehlo.reduce(%31 init: %cst_1) applies stablehlo.add across dimensions = [2] : (tensor<5x2x3xf32>, tensor<f32>) -> tensor<5x2xf32>
+    %33 = stablehlo.slice %32 [2:5, 0:2] : (tensor<5x2xf32>) -> tensor<3x2xf32>
+    %34 = stablehlo.slice %32 [0:1, 0:2] : (tensor<5x2xf32>) -> tensor<1x2xf32>
+    %35 = stablehlo.reshape %34 : (tensor<1x2xf32>) -> tensor<2xf32>
+    %36 = stablehlo.slice %32 [1:2, 0:2] : (tensor<5x2xf32>) -> tensor<1x2xf32>
     %37 = stablehlo.reshape %36 : (tensor<1x2xf32>) -> tensor<2xf32>
-    %38 = stablehlo.slice %34 [1:2, 0:2] : (tensor<5x2xf32>) -> tensor<1x2xf32>
-    %39 = stablehlo.reshape %38 : (tensor<1x2xf32>) -> tensor<2xf32>
-    %40 = stablehlo.transpose %35, dims = [1, 0] : (tensor<3x2xf32>) -> tensor<2x3xf32>
-    return %37, %39, %40 : tensor<2xf32>, tensor<2xf32>, tensor<2x3xf32>
+    %38 = stablehlo.transpose %33, dims = [1, 0] : (tensor<3x2xf32>) -> tensor<2x3xf32>
+    return %35, %37, %38 : tensor<2xf32>, tensor<2xf32>, tensor<2x3xf32>
   }
 }

@@ -43,13 +43,11 @@ module {
     %32 = stablehlo.concatenate %30, %31, dim = 0 : (tensor<1x2x3xf32>, tensor<1x2x3xf32>) -> tensor<2x2x3xf32>
     %c = stablehlo.constant dense<0> : tensor<i32>
     %33 = stablehlo.dynamic_update_slice %29, %32, %c, %c, %c : (tensor<5x2x3xf32>, tensor<2x2x3xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<5x2x3xf32>
-    %34 = stablehlo.slice %33 [0:1, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<1x2x3xf32>
-    %35 = stablehlo.slice %33 [1:2, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<1x2x3xf32>
-    %36 = stablehlo.reduce(%33 init: %cst_2) applies stablehlo.add across dimensions = [2] : (tensor<5x2x3xf32>, tensor<f32>) -> tensor<5x2xf32>
-    %37 = stablehlo.slice %36 [0:1, 0:2] : (tensor<5x2xf32>) -> tensor<1x2xf32>
+    %34 = stablehlo.reduce(%33 init: %cst_2) applies stablehlo.add across dimensions = [2] : (tensor<5x2x3xf32>, tensor<f32>) -> tensor<5x2xf32>
+    %35 = stablehlo.slice %34 [0:1, 0:2] : (tensor<5x2xf32>) -> tensor<1x2xf32>
+    %36 = stablehlo.reshape %35 : (tensor<1x2xf32>) -> tensor<2xf32>
+    %37 = stablehlo.slice %34 [1:2, 0:2] : (tensor<5x2xf32>) -> tensor<1x2xf32>
     %38 = stablehlo.reshape %37 : (tensor<1x2xf32>) -> tensor<2xf32>
-    %39 = stablehlo.slice %36 [1:2, 0:2] : (tensor<5x2xf32>) -> tensor<1x2xf32>
-    %40 = stablehlo.reshape %39 : (tensor<1x2xf32>) -> tensor<2xf32>
-    return %38, %40 : tensor<2xf32>, tensor<2xf32>
+    return %36, %38 : tensor<2xf32>, tensor<2xf32>
   }
 }

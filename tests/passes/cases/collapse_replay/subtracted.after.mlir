@@ -40,16 +40,14 @@ module {
     %30 = stablehlo.concatenate %28, %29, dim = 0 : (tensor<1x2x3xf32>, tensor<1x2x3xf32>) -> tensor<2x2x3xf32>
     %c = stablehlo.constant dense<0> : tensor<i32>
     %31 = stablehlo.dynamic_update_slice %27, %30, %c, %c, %c : (tensor<5x2x3xf32>, tensor<2x2x3xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<5x2x3xf32>
-    %32 = stablehlo.slice %31 [0:1, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<1x2x3xf32>
-    %33 = stablehlo.slice %31 [1:2, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<1x2x3xf32>
-    %34 = stablehlo.reduce(%31 init: %cst_1) applies stablehlo.add across dimensions = [2] : (tensor<5x2x3xf32>, tensor<f32>) -> tensor<5x2xf32>
-    %35 = stablehlo.slice %34 [0:1, 0:2] : (tensor<5x2xf32>) -> tensor<1x2xf32>
+    %32 = stablehlo.reduce(%31 init: %cst_1) applies stablehlo.add across dimensions = [2] : (tensor<5x2x3xf32>, tensor<f32>) -> tensor<5x2xf32>
+    %33 = stablehlo.slice %32 [0:1, 0:2] : (tensor<5x2xf32>) -> tensor<1x2xf32>
+    %34 = stablehlo.reshape %33 : (tensor<1x2xf32>) -> tensor<2xf32>
+    %35 = stablehlo.slice %32 [1:2, 0:2] : (tensor<5x2xf32>) -> tensor<1x2xf32>
     %36 = stablehlo.reshape %35 : (tensor<1x2xf32>) -> tensor<2xf32>
-    %37 = stablehlo.slice %34 [1:2, 0:2] : (tensor<5x2xf32>) -> tensor<1x2xf32>
-    %38 = stablehlo.reshape %37 : (tensor<1x2xf32>) -> tensor<2xf32>
     %cst_2 = stablehlo.constant dense<-1.000000e+00> : tensor<f32>
-    %39 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<2xf32>
-    %40 = stablehlo.multiply %38, %39 : tensor<2xf32>
-    return %36, %40 : tensor<2xf32>, tensor<2xf32>
+    %37 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<2xf32>
+    %38 = stablehlo.multiply %36, %37 : tensor<2xf32>
+    return %34, %38 : tensor<2xf32>, tensor<2xf32>
   }
 }
