@@ -200,14 +200,14 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--molecules", default=",".join(MOLECULES))
-    parser.add_argument("--walkers", type=int, default=WALKERS)
+    parser.add_argument("--walkers", type=int, default=WALKERS, help=f"At most {AT_ONCE}, or a multiple of it.")
     parser.add_argument("--size", default="full", help="full, or tiny for a trial of this script.")
     parser.add_argument("--out", type=Path, default=Path("studies/float32-accuracy.json"), help="The JSON record.")
     parser.add_argument("--markdown", type=Path, help="Write the table to this file as well.")
     add_options(parser)
     given = parser.parse_args()
-    if given.walkers > AT_ONCE and given.walkers % AT_ONCE:
-        parser.error(f"--walkers must be at most {AT_ONCE} or a multiple of it, not {given.walkers}")
+    if given.walkers < 1 or (given.walkers > AT_ONCE and given.walkers % AT_ONCE):
+        parser.error(f"--walkers must be from 1 to {AT_ONCE} or a multiple of it, not {given.walkers}")
     return given
 
 

@@ -359,12 +359,13 @@ def test_the_ratios_of_errors_have_an_interval_over_walkers(module):
     assert script.FIGURES["max"](lost) == np.inf
 
 
-def test_walkers_that_are_no_multiple_of_a_call_are_a_usage_error(module, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["float32_accuracy.py", "--walkers", "1500"])
+@pytest.mark.parametrize("walkers", ["0", "1500"])
+def test_walkers_that_are_no_multiple_of_a_call_are_a_usage_error(module, monkeypatch, capsys, walkers):
+    monkeypatch.setattr(sys, "argv", ["float32_accuracy.py", "--walkers", walkers])
     with pytest.raises(SystemExit) as ended:
         module("float32_accuracy").main()
     assert ended.value.code == 2
-    assert "1024 or a multiple of it, not 1500" in capsys.readouterr().err
+    assert f"1024 or a multiple of it, not {walkers}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["float32-accuracy", "float32-accuracy-2048"])

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.laplacian.jet import Jet, row_products, select_broadcast, select_first, sum_of, with_first
+from fusionlab.codegen.laplacian.jet import Jet, row_products, select_broadcast, select_padded, sum_of, update_first
 from fusionlab.codegen.laplacian.state import State
 from fusionlab.hlo import ops
 from fusionlab.hlo.ops import COMPLEX
@@ -142,15 +142,17 @@ def _dense(state: State, jet: Jet, value: Any, slope: Any, source: list[Any], ch
     stack = jet.stacked(has_laplacian=bool(source))
     terms = ([] if jet.laplacian is None else [slope * jet.laplacian]) + source
     if not terms:
-        return Jet.of_stack(with_first((slope * stack).astype(value.dtype), value), False, None)
+        return Jet.of_stack(update_first((slope * stack).astype(value.dtype), value), False, None)
     laplacian = sum_of(terms).astype(value.dtype)
     if cheap:
         laplacian = lax.optimization_barrier(laplacian)
     else:
         value, slope, laplacian = lax.optimization_barrier((value, slope, laplacian))
-    # XLA:CPU keeps all in one loop over the rows, with the sum over directions inside, vectorised; alone it is not.
-    on_cpu = select_first if state.options.low_memory else with_first
-    return state.stack_with(slope * stack, value, laplacian, select_broadcast if cheap else select_first, on_cpu)
+    update = select_broadcast if cheap else select_padded
+    if state.options.for_cpu:
+        # XLA:CPU fuses the update with ``slope * stack`` into one loop, in which the sum over directions is vectorised.
+        update = select_padded if state.options.low_memory else update_first
+    return state.stack_with(slope * stack, value, laplacian, update)
 
 
 def _affine(state: State, chain: Sequence[Node], root: Value) -> bool:

@@ -123,7 +123,7 @@ class Jet:
         """The jet of this value plus a constant, where ``value`` is that sum."""
         if not self.dense:
             return Jet(value, self.laplacian, self.jacobian, self.owners)
-        return Jet.of_stack(with_first(self.stacked(), value), self.laplacian is not None, None)
+        return Jet.of_stack(update_first(self.stacked(), value), self.laplacian is not None, None)
 
     def map_parts(self, function: Callable[[Any], Any], owners: tuple[Owner, ...] | None) -> Jet:
         """Apply a linear ``function`` that only moves elements to every part, without stacking the parts."""
@@ -271,27 +271,27 @@ def sum_of(parts: Sequence[Any]) -> Any:
     return functools.reduce(operator.add, parts)
 
 
-def with_first(stack: Any, *rows: Any) -> Any:
-    """``stack`` with its first rows replaced by ``rows``."""
+def update_first(stack: Any, *rows: Any) -> Any:
+    """[R, *S]: ``stack`` with its first rows replaced by ``rows``, each [S] and of one dtype with it: written over."""
     return lax.dynamic_update_slice(stack, _front(rows), [np.int32(0)] * stack.ndim)
 
 
-def select_first(stack: Any, *rows: Any) -> Any:
-    """``with_first`` as an elementwise op of ``stack``: a selection between it and ``rows`` padded by zeros."""
+def select_padded(stack: Any, *rows: Any) -> Any:
+    """``update_first`` as an elementwise op: a selection between ``stack`` and ``rows`` padded by zeros."""
     front = at_row(_front(rows), 0, stack.shape[0])
-    return lax.select(_of_rows(stack, np.arange(stack.shape[0]) < len(rows)), front, stack)
+    return lax.select(_row_mask(np.arange(stack.shape[0]) < len(rows), stack), front, stack)
 
 
 def select_broadcast(stack: Any, *rows: Any) -> Any:
-    """``select_first`` by selections between ``stack`` and each of ``rows`` broadcast over all rows."""
+    """``update_first`` by selections between ``stack`` and each of ``rows`` broadcast over all rows."""
     number = np.arange(stack.shape[0])
-    *others, front = (lax.broadcast_in_dim(row, stack.shape, range(1, stack.ndim)) for row in rows)
-    for at, row in reversed(list(enumerate(others))):
-        front = lax.select(_of_rows(stack, number == at), row, front)
-    return lax.select(_of_rows(stack, number < len(rows)), front, stack)
+    *others, front = (lax.broadcast(row, stack.shape[:1]) for row in rows)
+    for at, row in enumerate(others):
+        front = lax.select(_row_mask(number == at, stack), row, front)
+    return lax.select(_row_mask(number < len(rows), stack), front, stack)
 
 
-def _of_rows(stack: Any, mask: np.ndarray) -> Any:
+def _row_mask(mask: np.ndarray, stack: Any) -> Any:
     return lax.broadcast_in_dim(mask, stack.shape, (0,))
 
 

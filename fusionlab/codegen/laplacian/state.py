@@ -23,8 +23,8 @@ class Options:
     apart. ``adjoint``: Laplacians are not pushed forward; their sources are kept, to be weighted by the adjoint.
     ``for_cpu``: products of two values' directions are summed inside the contraction, which pays where batched
     contractions are slow (Psiformer: 1.18 to 1.02 of sparse folx's time) and costs copies on a GPU; value and
-    Laplacian of a chain are written over rows instead of a selection (``chains.py``); and the quadratic form of
-    log|det| is added direction by direction (``rules/slogdet.py``).
+    Laplacian of a chain are written over rows instead of a selection, except with ``low_memory`` (``chains.py``); and
+    the quadratic form of log|det| is added direction by direction (``rules/slogdet.py``).
     ``low_memory``: fewer bytes at the peak for some more work: results of a layer are written over its inputs, and a
     wide part of a concatenation is contracted in place. The defaults are best on a GPU.
     ``powers_by_base``: the derivative of y = x**c is c y / x (``jax.experimental.jet``), and not c x**(c - 1) or, of a
@@ -72,22 +72,21 @@ class State:
     sources: dict[Value, Any] = field(default_factory=dict)
     composites: dict[Node, Composite] = field(default_factory=dict)
 
-    def stack_with(
-        self, stack: Any, value: Any, laplacian: Any, place: Callable[..., Any], on_cpu: Callable[..., Any]
-    ) -> Jet:
-        """The dense jet of ``stack`` with its first rows replaced by ``place``, or in a program for the CPU ``on_cpu``.
-        What reads value or Laplacian alone reads the small arrays, not rows of the stack.
+    def stack_with(self, stack: Any, value: Any, laplacian: Any, update: Callable[..., Any]) -> Jet:
+        """The dense jet whose derivatives are the rows of ``stack`` [2 + K, *S] from the third on.
 
-        XLA:GPU copies a stack that is written over (``with_first``) where it is read before that. It fuses no padded
-        rows (``select_first``) into a sum; where they are broadcast (``select_broadcast``) every row reads them, and
-        fewer ops are fused around large functions. Orbformer on CH4, by the products and chains that are broadcast:
-        none 389 launches and 77.1 GiB accessed, all 361 and 69.4, the cheap and those of dense operands 361 and 65.6;
-        all, in FermiNet on C2H6, 103 and 69.4, else 97 and 65.6. XLA:CPU writes over a stack in a single thread, unless
-        the loop that makes it does so. All parts have the precision of ``value``.
+        Value and Laplacian [S] replace its first two rows by ``update``; what reads one of them alone reads these small
+        arrays. Everything has the dtype of ``value``. ``update_first`` makes XLA:GPU copy a stack that is read before,
+        and runs on a single thread of a CPU unless fused. A consuming reduction is fused with ``select_broadcast``, not
+        with the concatenation and pad of ``select_padded``; but every row reads what is broadcast, which stops fusion
+        around expensive functions. Orbformer on CH4 has 389 launches and 77.1 GiB accessed if all are padded, 361 and
+        69.4 if all are broadcast, 361 and 65.6 if only cheap chains and products of dense jets are; FermiNet on C2H6
+        97 and 65.6, 103 and 69.4, 97 and 65.6.
         """
         stack, laplacian = stack.astype(value.dtype), laplacian.astype(value.dtype)
-        whole = (on_cpu if self.options.for_cpu else place)(stack, value, laplacian)
-        return Jet(value, laplacian, lax.slice_in_dim(whole, 2, whole.shape[0]), None, whole)
+        whole = None if self.options.adjoint else update(stack, value, laplacian)
+        rows = stack if whole is None else whole
+        return Jet(value, laplacian, lax.slice_in_dim(rows, 2, rows.shape[0]), None, whole)
 
     def inside(self, jets: Mapping[Value, Jet]) -> State:
         """The state of a run inside a region, from ``jets`` on."""

@@ -35,11 +35,17 @@ def jets_of(lowered: Callable[..., Any]) -> Callable[..., Jets]:
     """``jets_of(function, x, *others, platform="cpu", walkers=True, options=Options())``: the forward Laplacian of it.
 
     ``x`` is [B, ...] with 3 N trailing elements, or without B if not ``walkers``. The function is lowered in the
-    dtypes of its arguments.
+    dtypes of its arguments. The StableHLO of the jets is appended to ``text_of``.
     """
 
     def run(
-        function: Any, x: Any, *others: Any, platform: str = "cpu", walkers: bool = True, options: Options | None = None
+        function: Any,
+        x: Any,
+        *others: Any,
+        platform: str = "cpu",
+        walkers: bool = True,
+        options: Options | None = None,
+        text_of: list[str] | None = None,
     ) -> Jets:
         with jax.enable_x64(True):
             flat = view_of(lowered(function, x, *others, platform=platform).parse())
@@ -61,7 +67,10 @@ def jets_of(lowered: Callable[..., Any]) -> Callable[..., Jets]:
                 ]
 
             leaves = jax.tree.leaves((x, *others))
-            results = jax.jit(both, compiler_options=CPU_OPTIONS)(*leaves)
+            compute = jax.jit(both, compiler_options=CPU_OPTIONS)
+            if text_of is not None:
+                text_of.append(compute.lower(*leaves).as_text())
+            results = compute(*leaves)
             values, laplacians, rows = zip(*results, strict=True)
             return Jets(*(list(map(np.asarray, part)) for part in (values, laplacians, rows)), list(owners))
 

@@ -11,7 +11,9 @@ from jax import lax
 
 from fusionlab.codegen import raising
 from fusionlab.codegen.laplacian import interpreter
+from fusionlab.codegen.laplacian.jet import select_broadcast, select_padded, update_first
 from fusionlab.codegen.laplacian.rules import dot_general, elementwise, generic, moves, reductions, slogdet
+from fusionlab.codegen.laplacian.state import Options
 from fusionlab.codegen.raising import RaiseError
 from fusionlab.hlo.ops import OPS
 
@@ -31,6 +33,44 @@ BOTH_PLATFORMS = ("cumulative", "sort", "blocks", "solve", "gather-by-walker")
 )
 def test_jets_are_those_of_the_function(function, others, platform, check_jets):
     check_jets(function, X, *others, platform=platform)
+
+
+@pytest.mark.parametrize("low_memory", [False, True], ids=["", "little-memory"])
+@pytest.mark.parametrize(
+    "name", ["layer-norm", "attention-layer", "divide", "shared-roots", "dtypes-of-dense-jets", "complex-contractions"]
+)
+def test_jets_of_programs_for_the_cpu(name, low_memory, check_jets):
+    [(function, others)] = [(function, others) for other, function, others in CASES if other == name]
+    check_jets(function, X, *others, options=Options(for_cpu=True, low_memory=low_memory))
+
+
+@pytest.mark.parametrize("update", [update_first, select_padded, select_broadcast])
+@pytest.mark.parametrize("count", [1, 2])
+def test_rows_in_place_of_others(update, count):
+    """Whatever the rows that are replaced hold, and whatever replaces them."""
+    stack = np.arange(24, dtype=np.float32).reshape(4, 2, 3)
+    stack[:count, 0] = np.nan
+    rows = [np.full((2, 3), row, np.float32) for row in (np.inf, np.nan)[:count]]
+    assert np.array_equal(update(stack, *rows), np.concatenate([rows, stack[count:]]), equal_nan=True)
+    if update is not update_first:  # a part of a row is no row
+        with pytest.raises(TypeError):
+            update(stack, *(row[:, :1] for row in rows))
+
+
+@pytest.mark.parametrize(
+    ("function", "padded"),
+    [
+        pytest.param(lambda dense: (dense * dense[:, ::-1]).sum(1), False, id="product"),
+        pytest.param(lambda dense: (dense / dense[:, ::-1]).sum(1), True, id="quotient"),
+        pytest.param(lambda dense: (dense**2).sum(1), False, id="cheap"),
+        pytest.param(lambda dense: jnp.tanh(dense).sum(1), True, id="expensive"),
+    ],
+)
+def test_what_is_padded_in_programs_for_a_gpu(function, padded, jets_of):
+    """``State.stack_with``: a pad keeps XLA:GPU from fusing the sum that follows."""
+    text: list[str] = []
+    jets_of(lambda x: function(h(x) - h(x).mean(1, keepdims=True)), X, text_of=text)
+    assert ("stablehlo.pad" in text[0]) == padded
 
 
 @pytest.mark.parametrize("function", [jax.nn.sigmoid, jax.nn.silu], ids=["sigmoid", "silu"])

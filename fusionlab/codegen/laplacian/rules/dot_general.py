@@ -23,10 +23,10 @@ from fusionlab.codegen.laplacian.jet import (
     combine,
     constant_jet,
     densify,
-    select_first,
+    select_padded,
     sum_of,
     sum_rows,
-    with_first,
+    update_first,
 )
 from fusionlab.codegen.laplacian.owners import Owner, minimal, moved_owner
 from fusionlab.codegen.laplacian.rules.owned_dot import Axes, contract_blocks, contract_quotient, products_of_blocks
@@ -220,7 +220,7 @@ def contract(left: Jet, right: Jet, contraction: Contraction, coordinates: Coord
     if owners is None:
         cross = _cross(u, v, contraction, coordinates)
         # Row 0 is u . v in both; the cross terms belong to the Laplacian in row 1.
-        others = with_first(through_left[1:], through_left[1] + (cross + cross))
+        others = update_first(through_left[1:], through_left[1] + (cross + cross))
         return Jet.of_stack(through_right + at_row(others, 1, through_right.shape[0]), True, None)
     pairs = itertools.product(*(enumerate(of_side) for of_side in owners))
     products = (
@@ -280,7 +280,7 @@ def _contract_with_smaller(left: Jet, right: Jet, contraction: Contraction, side
     # merge its product with those that share an operand, and copy the large ones for it.
     a0, v0 = lax.optimization_barrier((a0, v0))
     value = contracted(a0, v0, inner)
-    stack = select_first(total + at_row((cross + cross)[None], 1, rows), value)
+    stack = select_padded(total + at_row((cross + cross)[None], 1, rows), value)
     if side == 1:  # the free axes of v come first
         mine = range(1 + count, 1 + count + len(free))
         stack = jnp.transpose(stack, [*range(1 + count), *range(mine.stop, stack.ndim), *mine])

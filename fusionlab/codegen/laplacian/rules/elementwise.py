@@ -17,7 +17,7 @@ from fusionlab.codegen.laplacian.jet import (
     densify,
     row_products,
     select_broadcast,
-    select_first,
+    select_padded,
     sum_of,
     sum_rows,
 )
@@ -137,10 +137,10 @@ def product(state: State, value: Any, left: Jet, right: Jet) -> Jet:
         return combine(value, [(left, _times(right.value)), (right, _times(left.value))], coordinates, extra)
     # One expression for all rows but the front, which XLA keeps in one kernel: u V + U v in every row but the first,
     # which is u v; the cross terms belong to the Laplacian in row 1.
-    place = select_broadcast if left.dense and right.dense else select_first
+    broadcast = state.options.for_cpu or (left.dense and right.dense)
     left, right = densify(left, coordinates), densify(right, coordinates)
     moved = left.value * right.stacked(True) + left.stacked(True) * right.value
-    return state.stack_with(moved, value, moved[1] + extra, place, select_broadcast)
+    return state.stack_with(moved, value, moved[1] + extra, select_broadcast if broadcast else select_padded)
 
 
 def quotient(state: State, value: Any, top: Jet, bottom: Jet) -> Jet:
@@ -153,7 +153,9 @@ def quotient(state: State, value: Any, top: Jet, bottom: Jet) -> Jet:
         u, v = top.stacked(True), bottom.stacked(True)
         moved = u * inverse - v * (value * inverse)
         cross = sum_rows(coordinates.weigh(moved[2:]) * v[2:])
-        return state.stack_with(moved, value, moved[1] - (cross + cross) * inverse, select_first, select_broadcast)
+        # Padded on a GPU: broadcast, the quotient of a softmax takes Psiformer three launches more.
+        update = select_broadcast if state.options.for_cpu else select_padded
+        return state.stack_with(moved, value, moved[1] - (cross + cross) * inverse, update)
     found = combine(value, [(top, _times(inverse)), (bottom, lambda part: -(part * ratio))], coordinates)
     cross = row_products(found, bottom, coordinates)
     if cross is None:

@@ -35,22 +35,18 @@ module {
     %25 = stablehlo.broadcast_in_dim %16, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
     %26 = stablehlo.broadcast_in_dim %25, dims = [0, 1, 2] : (tensor<1x2x3xf32>) -> tensor<5x2x3xf32>
     %27 = stablehlo.multiply %26, %23 : tensor<5x2x3xf32>
-    %28 = stablehlo.broadcast_in_dim %10, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
-    %29 = stablehlo.broadcast_in_dim %24, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
-    %30 = stablehlo.concatenate %28, %29, dim = 0 : (tensor<1x2x3xf32>, tensor<1x2x3xf32>) -> tensor<2x2x3xf32>
-    %c = stablehlo.constant dense<0> : tensor<i32>
-    %31 = stablehlo.dynamic_update_slice %27, %30, %c, %c, %c : (tensor<5x2x3xf32>, tensor<2x2x3xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<5x2x3xf32>
-    %32 = stablehlo.slice %31 [2:5, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<3x2x3xf32>
-    %33 = stablehlo.concatenate %28, %32, dim = 0 : (tensor<1x2x3xf32>, tensor<3x2x3xf32>) -> tensor<4x2x3xf32>
-    %34 = stablehlo.reduce(%33 init: %cst_1) applies stablehlo.add across dimensions = [2] : (tensor<4x2x3xf32>, tensor<f32>) -> tensor<4x2xf32>
-    %35 = stablehlo.slice %34 [0:1, 0:2] : (tensor<4x2xf32>) -> tensor<1x2xf32>
-    %36 = stablehlo.reshape %35 : (tensor<1x2xf32>) -> tensor<2xf32>
-    %37 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
-    %38 = stablehlo.add %10, %37 : tensor<2x3xf32>
-    %39 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<2xf32>
-    %40 = stablehlo.broadcast_in_dim %39, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32>
-    %41 = stablehlo.multiply %24, %40 : tensor<2x3xf32>
-    %42 = stablehlo.reduce(%41 init: %cst_1) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
-    return %36, %42 : tensor<2xf32>, tensor<2xf32>
+    %28 = stablehlo.slice %27 [2:5, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<3x2x3xf32>
+    %29 = stablehlo.broadcast_in_dim %10, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
+    %30 = stablehlo.concatenate %29, %28, dim = 0 : (tensor<1x2x3xf32>, tensor<3x2x3xf32>) -> tensor<4x2x3xf32>
+    %31 = stablehlo.reduce(%30 init: %cst_1) applies stablehlo.add across dimensions = [2] : (tensor<4x2x3xf32>, tensor<f32>) -> tensor<4x2xf32>
+    %32 = stablehlo.slice %31 [0:1, 0:2] : (tensor<4x2xf32>) -> tensor<1x2xf32>
+    %33 = stablehlo.reshape %32 : (tensor<1x2xf32>) -> tensor<2xf32>
+    %34 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
+    %35 = stablehlo.add %10, %34 : tensor<2x3xf32>
+    %36 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<2xf32>
+    %37 = stablehlo.broadcast_in_dim %36, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32>
+    %38 = stablehlo.multiply %24, %37 : tensor<2x3xf32>
+    %39 = stablehlo.reduce(%38 init: %cst_1) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
+    return %33, %39 : tensor<2xf32>, tensor<2xf32>
   }
 }

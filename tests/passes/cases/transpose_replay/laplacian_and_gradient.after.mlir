@@ -35,24 +35,20 @@ module {
     %25 = stablehlo.broadcast_in_dim %16, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
     %26 = stablehlo.broadcast_in_dim %25, dims = [0, 1, 2] : (tensor<1x2x3xf32>) -> tensor<5x2x3xf32>
     %27 = stablehlo.multiply %26, %23 : tensor<5x2x3xf32>
-    %28 = stablehlo.broadcast_in_dim %10, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
-    %29 = stablehlo.broadcast_in_dim %24, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
-    %30 = stablehlo.concatenate %28, %29, dim = 0 : (tensor<1x2x3xf32>, tensor<1x2x3xf32>) -> tensor<2x2x3xf32>
-    %c = stablehlo.constant dense<0> : tensor<i32>
-    %31 = stablehlo.dynamic_update_slice %27, %30, %c, %c, %c : (tensor<5x2x3xf32>, tensor<2x2x3xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<5x2x3xf32>
-    %32 = stablehlo.slice %31 [2:5, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<3x2x3xf32>
-    %33 = stablehlo.concatenate %28, %32, dim = 0 : (tensor<1x2x3xf32>, tensor<3x2x3xf32>) -> tensor<4x2x3xf32>
-    %34 = stablehlo.reduce(%33 init: %cst_1) applies stablehlo.add across dimensions = [2] : (tensor<4x2x3xf32>, tensor<f32>) -> tensor<4x2xf32>
-    %35 = stablehlo.slice %34 [1:4, 0:2] : (tensor<4x2xf32>) -> tensor<3x2xf32>
-    %36 = stablehlo.slice %34 [0:1, 0:2] : (tensor<4x2xf32>) -> tensor<1x2xf32>
-    %37 = stablehlo.reshape %36 : (tensor<1x2xf32>) -> tensor<2xf32>
-    %38 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
-    %39 = stablehlo.add %10, %38 : tensor<2x3xf32>
-    %40 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<2xf32>
-    %41 = stablehlo.broadcast_in_dim %40, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32>
-    %42 = stablehlo.multiply %24, %41 : tensor<2x3xf32>
-    %43 = stablehlo.reduce(%42 init: %cst_1) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
-    %44 = stablehlo.transpose %35, dims = [1, 0] : (tensor<3x2xf32>) -> tensor<2x3xf32>
-    return %37, %43, %44 : tensor<2xf32>, tensor<2xf32>, tensor<2x3xf32>
+    %28 = stablehlo.slice %27 [2:5, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<3x2x3xf32>
+    %29 = stablehlo.broadcast_in_dim %10, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
+    %30 = stablehlo.concatenate %29, %28, dim = 0 : (tensor<1x2x3xf32>, tensor<3x2x3xf32>) -> tensor<4x2x3xf32>
+    %31 = stablehlo.reduce(%30 init: %cst_1) applies stablehlo.add across dimensions = [2] : (tensor<4x2x3xf32>, tensor<f32>) -> tensor<4x2xf32>
+    %32 = stablehlo.slice %31 [1:4, 0:2] : (tensor<4x2xf32>) -> tensor<3x2xf32>
+    %33 = stablehlo.slice %31 [0:1, 0:2] : (tensor<4x2xf32>) -> tensor<1x2xf32>
+    %34 = stablehlo.reshape %33 : (tensor<1x2xf32>) -> tensor<2xf32>
+    %35 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
+    %36 = stablehlo.add %10, %35 : tensor<2x3xf32>
+    %37 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<2xf32>
+    %38 = stablehlo.broadcast_in_dim %37, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32>
+    %39 = stablehlo.multiply %24, %38 : tensor<2x3xf32>
+    %40 = stablehlo.reduce(%39 init: %cst_1) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
+    %41 = stablehlo.transpose %32, dims = [1, 0] : (tensor<3x2xf32>) -> tensor<2x3xf32>
+    return %34, %40, %41 : tensor<2xf32>, tensor<2xf32>, tensor<2x3xf32>
   }
 }

@@ -38,22 +38,18 @@ module {
     %27 = stablehlo.broadcast_in_dim %16, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
     %28 = stablehlo.broadcast_in_dim %27, dims = [0, 1, 2] : (tensor<1x2x3xf32>) -> tensor<5x2x3xf32>
     %29 = stablehlo.multiply %28, %25 : tensor<5x2x3xf32>
-    %30 = stablehlo.broadcast_in_dim %10, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
-    %31 = stablehlo.broadcast_in_dim %26, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
-    %32 = stablehlo.concatenate %30, %31, dim = 0 : (tensor<1x2x3xf32>, tensor<1x2x3xf32>) -> tensor<2x2x3xf32>
-    %c = stablehlo.constant dense<0> : tensor<i32>
-    %33 = stablehlo.dynamic_update_slice %29, %32, %c, %c, %c : (tensor<5x2x3xf32>, tensor<2x2x3xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<5x2x3xf32>
-    %34 = stablehlo.slice %33 [2:5, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<3x2x3xf32>
-    %35 = stablehlo.concatenate %30, %34, dim = 0 : (tensor<1x2x3xf32>, tensor<3x2x3xf32>) -> tensor<4x2x3xf32>
-    %36 = stablehlo.reduce(%35 init: %cst_2) applies stablehlo.add across dimensions = [2] : (tensor<4x2x3xf32>, tensor<f32>) -> tensor<4x2xf32>
-    %37 = stablehlo.slice %36 [0:1, 0:2] : (tensor<4x2xf32>) -> tensor<1x2xf32>
-    %38 = stablehlo.reshape %37 : (tensor<1x2xf32>) -> tensor<2xf32>
-    %39 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
-    %40 = stablehlo.add %10, %39 : tensor<2x3xf32>
-    %41 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<2xf32>
-    %42 = stablehlo.broadcast_in_dim %41, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32>
-    %43 = stablehlo.multiply %26, %42 : tensor<2x3xf32>
-    %44 = stablehlo.reduce(%43 init: %cst_2) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
-    return %38, %44 : tensor<2xf32>, tensor<2xf32>
+    %30 = stablehlo.slice %29 [2:5, 0:2, 0:3] : (tensor<5x2x3xf32>) -> tensor<3x2x3xf32>
+    %31 = stablehlo.broadcast_in_dim %10, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
+    %32 = stablehlo.concatenate %31, %30, dim = 0 : (tensor<1x2x3xf32>, tensor<3x2x3xf32>) -> tensor<4x2x3xf32>
+    %33 = stablehlo.reduce(%32 init: %cst_2) applies stablehlo.add across dimensions = [2] : (tensor<4x2x3xf32>, tensor<f32>) -> tensor<4x2xf32>
+    %34 = stablehlo.slice %33 [0:1, 0:2] : (tensor<4x2xf32>) -> tensor<1x2xf32>
+    %35 = stablehlo.reshape %34 : (tensor<1x2xf32>) -> tensor<2xf32>
+    %36 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
+    %37 = stablehlo.add %10, %36 : tensor<2x3xf32>
+    %38 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<2xf32>
+    %39 = stablehlo.broadcast_in_dim %38, dims = [0] : (tensor<2xf32>) -> tensor<2x3xf32>
+    %40 = stablehlo.multiply %26, %39 : tensor<2x3xf32>
+    %41 = stablehlo.reduce(%40 init: %cst_2) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
+    return %35, %41 : tensor<2xf32>, tensor<2xf32>
   }
 }
