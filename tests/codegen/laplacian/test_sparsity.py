@@ -111,16 +111,40 @@ def test_a_value_that_does_not_depend_on_the_coordinates_has_no_slots(jets_of):
     assert not found.laplacians[1].any()
 
 
-def test_parts_of_a_concatenation_along_which_electrons_lie(check_jets):
-    """Each has three elements of every electron, and they are contracted as one beside a part without electrons."""
-    weights = np.linspace(-1, 1, (6 * N + 2) * 5).reshape(6 * N + 2, 5)
+@pytest.mark.parametrize("constants", [3, 4])
+def test_parts_of_a_concatenation_along_which_electrons_lie(constants, check_jets):
+    """Each has three elements of every electron, and they are contracted as one beside a part without electrons, or
+    with it where it is narrow."""
+    weights = np.linspace(-1, 1, (6 * N + constants) * 5).reshape(6 * N + constants, 5)
 
     def function(x):
         walkers = len(x)
-        parts = [x.reshape(walkers, -1), jnp.ones((walkers, 2)), jnp.sin(x).reshape(walkers, -1)]
+        parts = [x.reshape(walkers, -1), jnp.ones((walkers, constants)), jnp.sin(x).reshape(walkers, -1)]
         return jnp.tanh(jnp.concatenate(parts, 1) @ weights)
 
     check_jets(function, X)
+
+
+@pytest.mark.parametrize(
+    ("constants", "repeated", "products"),
+    [(1, False, 1), (2, False, 2), (1, True, 2)],
+    ids=["narrow", "wide", "repeated"],
+)
+def test_constants_of_a_concatenation_are_contracted_apart_unless_narrow(
+    constants, repeated, products, check_jets, jets_of
+):
+    weights = np.linspace(-1, 1, (8 + constants) * 5).reshape(8 + constants, 5)
+
+    def function(x):
+        features = jnp.tanh(jnp.concatenate([x, x**2, x[..., :2] ** 3], -1))
+        if repeated:
+            features = jnp.broadcast_to(features.mean(1, keepdims=True), features.shape)
+        return jnp.tanh(jnp.concatenate([features, jnp.ones((*x.shape[:2], constants))], -1) @ weights)
+
+    check_jets(function, X)
+    texts: list[str] = []
+    jets_of(function, X, text_of=texts)
+    assert texts[0].count("stablehlo.dot_general") == products
 
 
 def test_a_part_that_all_walkers_share_beside_one_of_their_own(check_jets):

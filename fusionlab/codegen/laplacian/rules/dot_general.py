@@ -46,6 +46,9 @@ _Kind = tuple[Any, tuple[int, ...]] | None
 repeat; None for parts that do not depend on the coordinates."""
 _Part = tuple[Value, Any, int]
 """A part of a concatenation, the operand it is contracted with, and its width."""
+_NARROW = 8
+"""Constants this many times narrower than the other parts are contracted with them: a GEMM of their own is a launch
+and a copy of weights."""
 
 
 @dataclass(frozen=True)
@@ -390,19 +393,22 @@ def _first_along(array: Any, axis: int) -> Any:
 def _split(state: State, source: Value, fixed: Any, contraction: Contraction, side: int) -> Jet | None:
     """[a, b] . W = a . W_a + b . W_b: each part keeps its sparsity, and repeated parts are contracted once.
 
-    None unless ``source`` is concatenated along the one axis that is summed over, of parts of several kinds.
+    None unless ``source`` is concatenated along the one axis that is summed over, of parts of several kinds. Narrow
+    constants go with parts that are not repeated.
     """
     node, summed, free = source.producer, contraction.summed[side], contraction.free(side)
     if node is None or node.op is not ops.CONCATENATE or summed != (node.attributes["dimension"].value,):
         return None
-    kinds = [_kind(state, value, free) for value in node.operands]
-    if len(set(kinds)) == 1:
-        return None
     axis, along = summed[0], contraction.summed[1 - side][0]
+    kinds = [_kind(state, value, free) for value in node.operands]
+    extents = [state.raising.shape(value)[axis] for value in node.operands]
+    constants = sum(extent for kind, extent in zip(kinds, extents, strict=True) if kind is None)
+    first, *others = {kind for kind in kinds if kind is not None}
+    if not others and (not constants or (not first[1] and constants * _NARROW <= sum(extents) - constants)):
+        return None
     groups: dict[_Kind, list[_Part]] = {}
     at = 0
-    for kind, value in zip(kinds, node.operands, strict=True):
-        extent = state.raising.shape(value)[axis]
+    for kind, value, extent in zip(kinds, node.operands, extents, strict=True):
         weight = lax.slice_in_dim(fixed, at, at + extent, axis=along)
         groups.setdefault(kind, []).append((value, weight, extent))
         at += extent
