@@ -417,11 +417,7 @@ class Identification:
                 """(Laplacians [*walkers], rows [K, *walkers]) of the outputs, in the directions ``seeds`` or in all."""
                 of = self.coordinates if seeds is None else Coordinates(1, 1)
                 of = replace(of, weights=weights[0]) if weights else of
-                state = State(
-                    self.x, of, self.walkers, self.raising, self.one, self.options, stopped, self.subgradients
-                )
-                state.seeds = seeds
-                found = forward_laplacian(state, self.cone, given, self.outputs)
+                found = forward_laplacian(self._state(of, stopped, seeds), self.cone, given, self.outputs)
                 found = [densify(jet, of) for jet in found]
                 laps = [jnp.zeros(jet.shape) if jet.laplacian is None else jet.laplacian for jet in found]
                 return laps, [jet.jacobian for jet in found]
@@ -459,15 +455,16 @@ class Identification:
         view = simplified_view(lowered.compiler_ir("stablehlo"))
         return replace(view, nodes=live_nodes(view.nodes, view.arguments, view.returns))
 
+    def _state(self, of: Coordinates, stopped: tuple[Value, ...], seeds: Any = None) -> State:
+        return State(self.x, of, self.walkers, self.raising, self.one, self.options, stopped, self.subgradients, seeds)
+
     def _second_derivatives(
         self, given: Mapping[Value, Any], stopped: tuple[Value, ...]
     ) -> tuple[list[Any], list[Any]]:
         """Second and first derivatives [*walkers, K] of the outputs by the adjoint, if ``by_adjoint`` is then true; of
         outputs without an adjoint, zeros."""
         found: dict[Value, tuple[Any, Any]] = {}
-        state = State(
-            self.x, self.coordinates, self.walkers, self.raising, self.one, self.options, stopped, self.subgradients
-        )
+        state = self._state(self.coordinates, stopped)
         for output in self.outputs if self.may_be_by_adjoint else ():
             with contextlib.suppress(NotALaplacian, NotImplementedError, RaiseError):
                 cone = self._computing([output])
