@@ -120,7 +120,7 @@ class Jet:
         return Jet(value, derivatives[0] if has_laplacian else None, jacobian, owners)
 
     def with_value(self, value: Any) -> Jet:
-        """The jet of this value plus a constant, where ``value`` is that sum."""
+        """The jet of this value plus a constant, where ``value`` is that sum: one row is written, in place."""
         if not self.dense:
             return Jet(value, self.laplacian, self.jacobian, self.owners)
         return Jet.of_stack(update_first(self.stacked(), value), self.laplacian is not None, None)
