@@ -337,6 +337,33 @@ def test_the_tables_of_programs_are_those_of_their_record(module, capsys):
         assert f"| {model} | {' | '.join(cells)} |" in short
 
 
+def test_the_table_of_layout_passes_is_that_of_its_record(module):
+    root, script = FOLDER.parent, module("layout_passes")
+    rows = json.loads((root / "studies/layout-a100.json").read_text())["rows"]
+    names = {f"{m} {program} {p}" for m in script.MODELS for program, of in script.PIPELINES.items() for p in of}
+    assert set(rows) == names
+    assert script.table(rows) == (root / "studies/layout-a100.md").read_text()
+
+
+def test_launches_are_compared_with_the_same_laplacian_s(module):
+    figures = {"dynamic_copies": 2, "bytes_accessed": 2**31, "temp_bytes": 2**20, "flops": 3e9}
+    launches = {"-": 100, "layout": 80, "fuse-jvp-replay": 50, "fuse-jvp-replay,layout": 45, "kernels": None}
+    rows = {f"m inference-step {name}": {"dynamic_launches": count} | figures for name, count in launches.items()}
+    text = module("layout_passes").table(rows)
+    assert "| m | inference-step | as lowered | 100 | +0 % | 2 | 2.0 | 1 | 3 |" in text
+    assert "| `layout` | 80 | -20 % |" in text
+    assert "| `fuse-jvp-replay,layout` | 45 | -10 % |" in text
+    assert "| `kernels` | - | - |" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pipeline", ["-", "layout"])
+def test_a_row_of_layout_passes(module, pipeline):
+    *_, row = module("layout_passes").measured(f"ferminet mcmc {pipeline}", walkers=4, size="tiny")
+    assert row["dynamic_launches"] > 0
+    assert ("pass_s" in row) == (pipeline != "-")
+
+
 @pytest.mark.slow
 def test_the_first_call_of_a_tiny_model():
     given = ("--models", "ferminet", "--molecule", "LiH", "--size", "tiny", "--walkers", "20")
