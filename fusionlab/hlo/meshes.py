@@ -57,7 +57,7 @@ def devices_of(module: ir.Module) -> int:
     """The devices for which ``module`` has a program of each one (``shard_map``); 1 where it has none."""
     if not any(inner.name == MANUAL for inner in inner_operations(module.operation)):
         return 1
-    return max((mesh.devices for mesh in _meshes(module).values()), default=1)
+    return max((mesh.devices for mesh in _meshes(module.operation).values()), default=1)
 
 
 def mesh_and_splits(module: ir.Module, attributes: Any) -> tuple[Mesh, list[Split], list[Split]]:
@@ -73,7 +73,7 @@ def mesh_and_splits(module: ir.Module, attributes: Any) -> tuple[Mesh, list[Spli
     meshes = {str(sharding.mesh_or_ref) for side in sides for sharding in side}
     if len(meshes) != 1 or not (name := meshes.pop()).startswith("@"):
         raise ValueError("its shardings are not of one mesh of the module")
-    mesh = _meshes(module)[name[1:]]
+    mesh = _meshes(module.operation)[name[1:]]
     if not mesh.in_order:
         raise ValueError("the devices of its mesh are in an order of their own")
     inside, outside = ([_split(sharding, manual) for sharding in side] for side in sides)
@@ -82,7 +82,7 @@ def mesh_and_splits(module: ir.Module, attributes: Any) -> tuple[Mesh, list[Spli
 
 def hold_everywhere(module: ir.Module) -> None:
     """Let every device have the whole of all arguments and results of the public function of ``module``, in place."""
-    largest = max(_meshes(module).items(), key=lambda pair: pair[1].devices)[0]
+    largest = max(_meshes(module.operation).items(), key=lambda pair: pair[1].devices)[0]
     entry = public_function(module)
     attributes = entry.operation.attributes
     with module.context:
@@ -110,6 +110,18 @@ def drop_open_constraints(module: ir.Module) -> None:
                 operation.erase()
 
 
+def constrains_nothing(operation: ir.Operation) -> bool:
+    """True for a ``sdy.sharding_constraint`` over a mesh of a single device, as JAX writes for typed keys."""
+    if operation.name != "sdy.sharding_constraint":
+        return False
+    top = operation
+    while top.parent is not None:
+        top = top.parent.operation
+    name = str(sdy.TensorShardingAttr(operation.attributes["sharding"]).mesh_or_ref)
+    mesh = _meshes(top).get(name.removeprefix("@"))
+    return mesh is not None and mesh.devices == 1
+
+
 def _is_unreduced(sharding: Any) -> bool:
     """True of an array whose parts are summands along an axis of the mesh; not before Shardy knew of them."""
     return len(getattr(sharding, "unreduced_axes", ())) > 0
@@ -127,9 +139,9 @@ def _split(sharding: Any, manual: set[str]) -> Split:
     return tuple(split)
 
 
-def _meshes(module: ir.Module) -> dict[str, Mesh]:
+def _meshes(module: ir.Operation) -> dict[str, Mesh]:
     found = {}
-    for top in module.body.operations:
+    for top in module.regions[0].blocks[0].operations:
         if top.operation.name == "sdy.mesh":
             mesh = sdy.MeshAttr(top.operation.attributes["mesh"])
             axes = tuple((axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes))
@@ -177,7 +189,7 @@ def groups_of(module: ir.Module, attribute: Any) -> list[list[int]]:
         table: list[list[int]] = np.array(attribute).tolist()
         return table
     along = stablehlo.ReplicaGroupMeshAxesAttr(attribute)
-    mesh = _meshes(module)[along.mesh.value]
+    mesh = _meshes(module.operation)[along.mesh.value]
     axes = list(map(stablehlo.AxisRefAttr, along.axes))
     if not mesh.in_order or any(axis.sub_axis_info is not None for axis in axes):
         raise ValueError("it goes over parts of axes, or over a mesh in an order of its own")

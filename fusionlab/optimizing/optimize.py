@@ -72,6 +72,10 @@ class Optimized:
             finally:
                 self._rewriter.settle(self._alone.clear_cache)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Optimized:
+        """The function itself, as of any function."""
+        return self
+
     @contextlib.contextmanager
     def _given(self, args: Any, kwargs: Any) -> Iterator[None]:
         """A context in which these are the arguments of the current call; restores those of the surrounding one."""

@@ -1,5 +1,6 @@
 """An optimised function is called, transformed and lowered like a jitted one, and gives its numbers."""
 
+import copy
 import functools
 import os
 import subprocess
@@ -82,6 +83,24 @@ def test_it_is_a_decorator_with_the_function_s_name_and_documentation():
     assert named.eval_shape(1.0).shape == ()
     again = hoisting(named.__wrapped__)
     assert "sine" in named.lower(1.0).as_text() == again.lower(1.0).as_text()  # found in JAX's own cache elsewhere
+
+
+def test_a_deep_copy_is_the_function_as_of_any_function():
+    function = hoisting(repeated)
+    assert copy.deepcopy({"energy": function})["energy"] is function
+
+
+def test_a_typed_key_within():
+    """JAX constrains its bits to a mesh without devices."""
+
+    def step(parameters, walkers, key):
+        return energy(parameters, walkers + 0.1 * jax.random.normal(key, walkers.shape))
+
+    function = fusionlab.optimize(step, cache=False, check="never")
+    parameters, walkers = arguments()
+    for key in (jax.random.key(3), jax.random.PRNGKey(3)):
+        close(function(parameters, walkers, key), jax.jit(step)(parameters, walkers, key), rtol=1e-5)
+    assert [decision.rewritten is not None for decision in function.fusionlab.decisions] == [True, True]
 
 
 def test_a_method():

@@ -120,18 +120,30 @@ def _jet_of_chain(state: State, value: Value) -> Jet:
     cheap = all(node.op.derivative in _STRAIGHT and node not in state.composites for node in chain)
     if jet.stack is not None and affine and len(chain) == 1 and first.op in _HOMOGENEOUS:
         return Jet.of_stack(jax.vmap(function)(jet.stack), jet.laplacian is not None, jet.owners)
-    curvature = squares = None
+    source: list[Any] = []
     if affine:
         result, slope = slope_of(jet.value)
     else:
         (result, slope), (_, curvature) = jax.jvp(slope_of, (jet.value,), (ones,))
-        squares = row_products(jet, jet, state.coordinates)  # None where no block is of an electron
+        bent = _bent(state, chain, jet, curvature)
+        source = [] if bent is None else [bent]
     if jet.dense:
-        source = [] if squares is None else [curvature * squares]
         return _dense(state, jet, result, slope, source, cheap)
-    terms = [] if jet.laplacian is None else [slope * jet.laplacian]
-    terms += [] if squares is None else [curvature * squares]
+    terms = ([] if jet.laplacian is None else [slope * jet.laplacian]) + source
     return Jet(result, sum_of(terms) if terms else None, slope * jet.jacobian, jet.owners)
+
+
+def _bent(state: State, chain: Sequence[Node], jet: Jet, curvature: Any) -> Any:
+    """s'' sum_k u_k^2, None where no block of the jet is of an electron.
+
+    Of a logarithm sum_k (s'' u_k) u_k: u may be a wave function, whose squares leave the range of float32 where
+    log|u| = -41 or 43.
+    """
+    if any(node.op is ops.LOG for node in chain):
+        scaled = Jet(jet.value, None, curvature * jet.jacobian, jet.owners)
+        return row_products(scaled, jet, state.coordinates)
+    squares = row_products(jet, jet, state.coordinates)
+    return None if squares is None else curvature * squares
 
 
 def _dense(state: State, jet: Jet, value: Any, slope: Any, source: list[Any], cheap: bool) -> Jet:

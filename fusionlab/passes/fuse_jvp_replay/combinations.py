@@ -9,6 +9,7 @@ weights has a solution.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -124,7 +125,9 @@ def _rational(residues: Mapping[int, int]) -> Fraction | None:
         before, now, s, t = now, before - quotient * now, t, s - quotient * t
     if 0 < abs(t) <= _MOST_NUMERATOR:
         return Fraction(now, t)
-    return _binary(residue, modulus) or _reciprocal(_binary(pow(residue, -1, modulus), modulus))
+    if (binary := _binary(residue, modulus)) is not None or math.gcd(residue, modulus) > 1:
+        return binary
+    return _reciprocal(_binary(pow(residue, -1, modulus), modulus))
 
 
 def _binary(residue: int, modulus: int) -> Fraction | None:

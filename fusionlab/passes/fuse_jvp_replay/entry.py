@@ -113,8 +113,9 @@ class RewrittenEntry:
             if place is target:
                 terms[channel].append(laplacian * _array([weight], dtype).reshape(()))
         for own, weights in zip(terms, combination.squares, strict=True):
-            if any(weights):
-                own.append(jnp.tensordot(_array(weights, dtype), jacobian * jacobian, 1))
+            if of := [k for k, weight in enumerate(weights) if weight]:  # 0 times what is undefined is undefined
+                rows = jacobian if len(of) == len(weights) else jacobian[np.array(of)]
+                own.append(jnp.tensordot(_array([weights[k] for k in of], dtype), rows * rows, 1))
         zero = jnp.zeros(laplacians.shape[1:], dtype)
         totals = [functools.reduce(operator.add, own) if own else zero for own in terms]
         return totals[0] if combination.axis is None else jnp.stack(totals, combination.axis)

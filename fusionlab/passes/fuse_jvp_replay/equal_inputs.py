@@ -108,5 +108,8 @@ _PATTERNS: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
     lambda x: np.where(x < 0, -1, 1),  # at the corners of a cube
     lambda x: np.broadcast_to(x[:, :1], x.shape),  # on a diagonal
     lambda x: _with(x, [0, -1], 0),  # two at the origin
+    lambda x: _with(x, -1, 0),  # the last at the origin, as padding
+    lambda x: _with(x, np.s_[-(len(x) // 2) :], 0),  # so is half of them
+    lambda x: _with(x, np.s_[1:], 0),  # all but the first
 )
 """Positions [electrons, each] of one walker with equal values among them."""

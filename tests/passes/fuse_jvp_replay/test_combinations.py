@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fusionlab.equivalence.exact.field import PrimeField, primes
-from fusionlab.passes.fuse_jvp_replay.combinations import PRIMES, SURPLUS, Combination, solved
+from fusionlab.passes.fuse_jvp_replay.combinations import PRIMES, SURPLUS, Combination, _rational, solved
 
 K = 5
 FLOAT = Fraction(float(np.float32(1836.152673)))
@@ -70,3 +70,9 @@ def test_multiples_of_weights():
     assert Combination(halves, (NONE,), None).multiples_of(weights) == (Fraction(1, 2), Fraction(0))
     assert Combination(((*NONE[1:], Fraction(1)),), (NONE,), None).multiples_of(weights) is None
     assert Combination(second, (NONE,), 1).multiples_of(weights) is None
+
+
+def test_residues_of_which_one_is_zero_are_no_fraction():
+    """Such a number is no multiple of all primes, and has no inverse."""
+    first, *others = primes(PRIMES)
+    assert _rational({first: 0} | {p: p // 3 for p in others}) is None

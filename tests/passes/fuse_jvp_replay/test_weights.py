@@ -107,6 +107,46 @@ def test_an_electron_at_the_origin_leaves_the_others_defined(form, lowered, run_
     np.testing.assert_allclose(ours[np.isfinite(theirs)], theirs[np.isfinite(theirs)], rtol=1e-9, atol=1e-9)
 
 
+def test_the_kinetic_energy_of_each_electron_where_one_is_at_the_origin(lowered, run_raised):
+    """A square that is undefined has the weight 0 in the sums of the others."""
+
+    def kinetic(x):
+        seconds, gradient = diagonal(with_decay, x), jax.grad(with_decay)(x)
+        return with_decay(x), (seconds + gradient**2).reshape(N, 3).sum(-1)
+
+    x = X.copy()
+    x[0, :3] = 0
+    original, program = rewritten(lowered, jax.vmap(kinetic), x)
+    theirs, ours = (run_raised(each, [x])[1] for each in (original, program))
+    np.testing.assert_array_equal(np.isfinite(theirs[0]), [False] + [True] * (N - 1))
+    np.testing.assert_allclose(ours[np.isfinite(theirs)], theirs[np.isfinite(theirs)], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("real", [1, 3, 5])
+def test_padding_at_the_origin(real, lowered, run_raised):
+    """The Laplacian of the first electrons alone; the others are masked within, and their derivatives undefined."""
+    mask = (np.arange(N) < real)[:, None]
+
+    def masked(x):
+        x = x.reshape(N, 3)
+        features = jnp.concatenate([x, jnp.linalg.norm(x, axis=-1, keepdims=True)], -1)
+        return (jnp.where(mask, jnp.tanh(features @ SECOND[:4]), 0).sum(0) ** 2).sum()
+
+    def laplacian(x):
+        _, push = jax.linearize(jax.grad(masked), x)
+        directions = jnp.eye(x.size, dtype=x.dtype)
+        return masked(x), lax.fori_loop(0, 3 * real, lambda k, total: total + push(directions[k])[k], 0.0)
+
+    x = X.copy()
+    x[:, 3 * real :] = 0
+    with jax.enable_x64(True):
+        original = lowered(jax.vmap(laplacian), x)
+    program = run_pipeline(original, parse_pipeline("sparsify-directions"), Setting()).program
+    theirs, ours = (run_raised(each, [x])[1] for each in (original, program))
+    assert np.isfinite(theirs).all()
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
 def test_a_loop_whose_sum_decays(lowered, run_raised):
     """No sum of directions, but one with the weights 2^-k."""
 

@@ -14,6 +14,7 @@ from jax import lax
 
 from fusionlab.codegen.raising.rules.contraction import solved
 from fusionlab.codegen.raising.rules.rule import OpaqueCall, RaisedOp, Rule, ShardingLost
+from fusionlab.hlo.meshes import constrains_nothing
 from fusionlab.hlo.ops import LU_TARGETS, TRSM_TARGETS
 
 
@@ -33,8 +34,9 @@ def _trsm(op: RaisedOp) -> list[Any]:
 
 
 def _annotation(op: RaisedOp) -> list[Any]:
-    """The operand itself where a program is run; raising to lower again would lose the annotation."""
-    if op.raising.marks is not None:
+    """The operand itself where a program is run; raising to lower again would lose the annotation, unless it is that of
+    a single device."""
+    if op.raising.marks is not None and not constrains_nothing(op.node.operation):
         raise ShardingLost(f"{op.node.label} would lose the sharding that it says", op.node)
     return list(op.operands)
 
