@@ -395,9 +395,10 @@ def test_walkers_that_are_no_multiple_of_a_call_are_a_usage_error(module, monkey
     assert f"1024 or a multiple of it, not {walkers}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["float32-accuracy", "float32-accuracy-2048"])
+@pytest.mark.parametrize("name", ["float32-accuracy", "float32-accuracy-2048", "float32-accuracy-8192"])
 def test_the_table_of_errors_is_that_of_its_record(module, name):
     root, script = FOLDER.parent, module("float32_accuracy")
     rows = json.loads((root / f"studies/{name}.json").read_text())["rows"]
-    assert set(rows) == {f"{model} {molecule}" for model in script.MODELS for molecule in script.MOLECULES}
+    whole = {f"{model} {molecule}" for model in script.MODELS for molecule in script.MOLECULES}
+    assert set(rows) == ({"paulinet CH4"} if name.endswith("8192") else whole)
     assert script.table(rows) == (root / f"studies/{name}.md").read_text()

@@ -21,7 +21,7 @@ from fusionlab.codegen.laplacian.jet import Jet, row_products, select_broadcast,
 from fusionlab.codegen.laplacian.state import State
 from fusionlab.hlo import ops
 from fusionlab.hlo.ops import COMPLEX
-from fusionlab.hlo.view import Node, Value
+from fusionlab.hlo.view import Node, Value, reads
 
 _HOMOGENEOUS = (ops.NEGATE, ops.CONVERT, ops.MULTIPLY, ops.DIVIDE)
 _STRAIGHT = ("linear", "piecewise", "product")
@@ -125,7 +125,7 @@ def _jet_of_chain(state: State, value: Value) -> Jet:
         result, slope = slope_of(jet.value)
     else:
         (result, slope), (_, curvature) = jax.jvp(slope_of, (jet.value,), (ones,))
-        bent = _bent(state, chain, jet, curvature)
+        bent = _bent(state, root, chain, jet, slope, curvature)
         source = [] if bent is None else [bent]
     if jet.dense:
         return _dense(state, jet, result, slope, source, cheap)
@@ -133,17 +133,39 @@ def _jet_of_chain(state: State, value: Value) -> Jet:
     return Jet(result, sum_of(terms) if terms else None, slope * jet.jacobian, jet.owners)
 
 
-def _bent(state: State, chain: Sequence[Node], jet: Jet, curvature: Any) -> Any:
+def _bent(state: State, root: Value, chain: Sequence[Node], jet: Jet, slope: Any, curvature: Any) -> Any:
     """s'' sum_k u_k^2, None where no block of the jet is of an electron.
 
-    Of a logarithm sum_k (s'' u_k) u_k: u may be a wave function, whose squares leave the range of float32 where
-    log|u| = -41 or 43.
+    Of a logarithm log|a u + b| as -sum_k (s' u_k)^2, of a function with a logarithm within as sum_k (s'' u_k) u_k: u
+    may be a wave function, whose squares leave the range of float32 where log|u| is -41 or 43; not where it was divided
+    by its largest term, whose logarithm is added again.
     """
-    if any(node.op is ops.LOG for node in chain):
-        scaled = Jet(jet.value, None, curvature * jet.jacobian, jet.owners)
-        return row_products(scaled, jet, state.coordinates)
-    squares = row_products(jet, jet, state.coordinates)
-    return None if squares is None else curvature * squares
+
+    def scaled(by: Any) -> Jet:
+        return Jet(jet.value, None, by * jet.jacobian, jet.owners)
+
+    logarithm = any(node.op is ops.LOG for node in chain)
+    if not logarithm or any(_has_shift(state, value) for node in chain for value in node.operands):
+        squares = row_products(jet, jet, state.coordinates)
+        return None if squares is None else curvature * squares
+    if chain[-1].op is ops.LOG and _affine(state, chain[:-1], root):
+        derivatives = scaled(slope)
+        squares = row_products(derivatives, derivatives, state.coordinates)
+        return None if squares is None else -squares
+    return row_products(scaled(curvature), jet, state.coordinates)
+
+
+def _has_shift(state: State, value: Value) -> bool:
+    """True for a function of a maximum that drops out of the output, as of the shift of a log-sum-exp."""
+    pending, seen = [value], set[Value]()
+    while pending:
+        current = pending.pop()
+        if current in state.stop_gradient:
+            return True
+        if current not in seen and current.producer is not None and not state.depends_on_x(current):
+            pending += reads(current.producer)
+        seen.add(current)
+    return False
 
 
 def _dense(state: State, jet: Jet, value: Any, slope: Any, source: list[Any], cheap: bool) -> Jet:

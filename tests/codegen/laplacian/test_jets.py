@@ -81,17 +81,23 @@ def test_logistic_functions_where_their_exponential_overflows(function, check_je
     assert np.isfinite(found.laplacians[0]).all()
 
 
-@pytest.mark.parametrize("exponent", [-43.2, -41.5, 42.0, 42.9])
-def test_the_logarithm_of_a_wave_function_at_the_ends_of_float32(exponent, jets_of):
+@pytest.mark.parametrize(
+    ("logarithm", "exponent"),
+    [
+        *((lambda u: jnp.log(jnp.abs(u)), exponent) for exponent in (-43.2, -41.5, 42.0, 42.9)),
+        *((lambda u: jnp.tanh(jnp.log(u) / 40), exponent) for exponent in (-43.2, -41.5)),
+    ],
+)
+def test_the_logarithm_of_a_wave_function_at_the_ends_of_float32(logarithm, exponent, jets_of):
     """Squares of the derivatives of the wave function itself leave the range before the logarithm does."""
 
     def log_psi(x):
         first, second = jnp.moveaxis((x * jnp.arange(1, 4, dtype=x.dtype)).sum(-1), -1, 0)[:2]
-        return jnp.log(jnp.abs(jnp.exp(jnp.tanh(first) + exponent) + jnp.exp(jnp.sin(second) + exponent)))
+        return logarithm(jnp.exp(jnp.tanh(first) / 4 + exponent) + jnp.exp(jnp.sin(second) / 4 + exponent))
 
     single, double = (jets_of(log_psi, x) for x in (X.astype(np.float32), X))
     np.testing.assert_allclose(single.values[0], double.values[0], rtol=1e-5)
-    np.testing.assert_allclose(single.laplacians[0], double.laplacians[0], rtol=1e-4)
+    np.testing.assert_allclose(single.laplacians[0], double.laplacians[0], rtol=2e-3, atol=1e-4)
 
 
 def test_every_op_with_a_rule_can_be_raised_has_derivatives_and_is_in_one_table():
