@@ -403,8 +403,9 @@ def _split(state: State, source: Value, fixed: Any, contraction: Contraction, si
     kinds = [_kind(state, value, free) for value in node.operands]
     extents = [state.raising.shape(value)[axis] for value in node.operands]
     constants = sum(extent for kind, extent in zip(kinds, extents, strict=True) if kind is None)
-    first, *others = {kind for kind in kinds if kind is not None}
-    if not others and (not constants or (not first[1] and constants * _NARROW <= sum(extents) - constants)):
+    varying = {kind for kind in kinds if kind is not None}
+    narrow = constants * _NARROW <= sum(extents) - constants
+    if len(varying) == 1 and (not constants or (narrow and not any(axes for _, axes in varying))):
         return None
     groups: dict[_Kind, list[_Part]] = {}
     at = 0
