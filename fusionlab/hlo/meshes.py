@@ -111,7 +111,7 @@ def drop_open_constraints(module: ir.Module) -> None:
 
 
 def constrains_nothing(operation: ir.Operation) -> bool:
-    """True for a ``sdy.sharding_constraint`` over a mesh of a single device, as JAX writes for typed keys."""
+    """True for a ``sdy.sharding_constraint`` over an empty mesh, as JAX writes for typed keys, or one of one device."""
     if operation.name != "sdy.sharding_constraint":
         return False
     top = operation
@@ -119,7 +119,7 @@ def constrains_nothing(operation: ir.Operation) -> bool:
         top = top.parent.operation
     name = str(sdy.TensorShardingAttr(operation.attributes["sharding"]).mesh_or_ref)
     mesh = _meshes(top).get(name.removeprefix("@"))
-    return mesh is not None and mesh.devices == 1
+    return mesh is not None and mesh.devices == 1 and (bool(mesh.axes) or mesh.in_order)  # else it names one device
 
 
 def _is_unreduced(sharding: Any) -> bool:

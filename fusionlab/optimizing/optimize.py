@@ -72,8 +72,11 @@ class Optimized:
             finally:
                 self._rewriter.settle(self._alone.clear_cache)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Optimized:
+    def __copy__(self) -> Optimized:
         """The function itself, as of any function."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Optimized:
         return self
 
     @contextlib.contextmanager

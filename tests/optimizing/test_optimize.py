@@ -85,8 +85,9 @@ def test_it_is_a_decorator_with_the_function_s_name_and_documentation():
     assert "sine" in named.lower(1.0).as_text() == again.lower(1.0).as_text()  # found in JAX's own cache elsewhere
 
 
-def test_a_deep_copy_is_the_function_as_of_any_function():
+def test_a_copy_is_the_function_as_of_any_function():
     function = hoisting(repeated)
+    assert copy.copy(function) is function
     assert copy.deepcopy({"energy": function})["energy"] is function
 
 

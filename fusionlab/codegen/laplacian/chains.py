@@ -106,11 +106,7 @@ def _jet_of_chain(state: State, value: Value) -> Jet:
     if len(chain) == 1 and biased and not state.depends_on_x(first.operands[1]):
         return jet.with_value(state.run(first))
 
-    def function(array: Any) -> Any:
-        inner = ChainMap({root: array}, state.environment)
-        for node in chain:
-            [inner[node.results[0]]] = differentiable(state, node, inner)
-        return inner[value]
+    function = _function(state, root, chain)
 
     def slope_of(array: Any) -> Any:
         return jax.jvp(function, (array,), (ones,))
@@ -125,7 +121,7 @@ def _jet_of_chain(state: State, value: Value) -> Jet:
         result, slope = slope_of(jet.value)
     else:
         (result, slope), (_, curvature) = jax.jvp(slope_of, (jet.value,), (ones,))
-        bent = _bent(state, root, chain, jet, slope, curvature)
+        bent = _bent(state, root, chain, jet, curvature)
         source = [] if bent is None else [bent]
     if jet.dense:
         return _dense(state, jet, result, slope, source, cheap)
@@ -133,32 +129,51 @@ def _jet_of_chain(state: State, value: Value) -> Jet:
     return Jet(result, sum_of(terms) if terms else None, slope * jet.jacobian, jet.owners)
 
 
-def _bent(state: State, root: Value, chain: Sequence[Node], jet: Jet, slope: Any, curvature: Any) -> Any:
+def _function(state: State, root: Value, chain: Sequence[Node]) -> Callable[[Any], Any]:
+    """The last result of ``chain`` as a function of ``root``."""
+
+    def function(array: Any) -> Any:
+        inner = ChainMap({root: array}, state.environment)
+        for node in chain:
+            [inner[node.results[0]]] = differentiable(state, node, inner)
+        return inner[chain[-1].results[0]] if chain else array
+
+    return function
+
+
+def _bent(state: State, root: Value, chain: Sequence[Node], jet: Jet, curvature: Any) -> Any:
     """s'' sum_k u_k^2, None where no block of the jet is of an electron.
 
-    Of a logarithm log|a u + b| as -sum_k (s' u_k)^2, of a function with a logarithm within as sum_k (s'' u_k) u_k: u
-    may be a wave function, whose squares leave the range of float32 where log|u| is -41 or 43; not where it was divided
-    by its largest term, whose logarithm is added again.
+        s = g(l(u)), l = log|a u + b|:    s'' sum_k u_k^2 = (g'' - g') sum_k (l' u_k)^2
+
+    u may be a wave function, whose squares leave the range of float32 where log|u| is -41 or 43; so does s''. One that
+    was divided by its largest term, whose logarithm is added again, does not: there squares cost one launch less.
     """
-
-    def scaled(by: Any) -> Jet:
-        return Jet(jet.value, None, by * jet.jacobian, jet.owners)
-
-    logarithm = any(node.op is ops.LOG for node in chain)
-    if not logarithm or any(_has_shift(state, value) for node in chain for value in node.operands):
+    logarithms = [at for at, node in enumerate(chain) if node.op is ops.LOG]
+    before, after = ([], chain) if not logarithms else (chain[: logarithms[-1] + 1], chain[logarithms[-1] + 1 :])
+    if not before or (_has_shift(state, after) and not _has_shift(state, before)):
         squares = row_products(jet, jet, state.coordinates)
         return None if squares is None else curvature * squares
-    if chain[-1].op is ops.LOG and _affine(state, chain[:-1], root):
-        derivatives = scaled(slope)
-        squares = row_products(derivatives, derivatives, state.coordinates)
+    inner = {root, *(node.results[0] for node in before[:-1])}
+    if not _affine(state, before[:-1], root) or any(value in inner for node in after for value in node.operands):
+        return row_products(Jet(jet.value, None, curvature * jet.jacobian, jet.owners), jet, state.coordinates)
+    argument, outer = jet.value, _function(state, before[-1].results[0], after)
+    ones = jnp.ones(jet.shape, np.result_type(argument))
+    logarithm, slope = jax.jvp(_function(state, root, before), (argument,), (ones,))
+    derivatives = Jet(jet.value, None, slope * jet.jacobian, jet.owners)
+    squares = row_products(derivatives, derivatives, state.coordinates)
+    if squares is None or not after:
         return None if squares is None else -squares
-    return row_products(scaled(curvature), jet, state.coordinates)
+    ones = jnp.ones(jet.shape, np.result_type(logarithm))
+    (_, first), (_, second) = jax.jvp(lambda x: jax.jvp(outer, (x,), (ones,)), (logarithm,), (ones,))
+    return (second - first) * squares
 
 
-def _has_shift(state: State, value: Value) -> bool:
-    """True for a function of a maximum that drops out of the output, as of the shift of a log-sum-exp."""
-    pending, seen = [value], set[Value]()
-    while pending:
+def _has_shift(state: State, nodes: Sequence[Node]) -> bool:
+    """True if ``nodes`` read a maximum that drops out of the output, as the shift of a log-sum-exp, or what follows
+    from it without ``x``."""
+    pending, seen = [value for node in nodes for value in node.operands], set[Value]()
+    while pending and state.stop_gradient:
         current = pending.pop()
         if current in state.stop_gradient:
             return True

@@ -169,12 +169,13 @@ def _united(marks: Mapping[int, Marks]) -> Marks:
 
 
 class _Results(NamedTuple):
-    """Arrays [*walkers] of each target and of each output's Laplacian; [*walkers, ...] of each possible gradient, and
-    [*walkers, coordinates] of each output's derivatives. As residues with an axis of draws first. Of a weighted
-    candidate, targets are [*walkers, channels], and ``laps`` the second derivatives [*walkers, coordinates].
-    ``weights`` [coordinates], if there are any, are values of the program, which ``laps`` have."""
+    """Arrays [*walkers] of each target and of each output and its Laplacian; [*walkers, ...] of each possible gradient,
+    and [*walkers, coordinates] of each output's derivatives. As residues with an axis of draws first. Of a weighted
+    candidate, targets are [*walkers, channels], ``laps`` the second derivatives [*walkers, coordinates], and there are
+    no ``values``. ``weights`` [coordinates], if there are any, are values of the program, which ``laps`` have."""
 
     sums: list[Any]
+    values: list[Any]
     laps: list[Any]
     gradients: list[Any]
     weights: list[Any]
@@ -413,29 +414,30 @@ class Identification:
             source = self.candidate.weights
             weights = [] if source is None else [source.array(self.raising, environment)]
 
-            def jets(seeds: Any) -> tuple[list[Any], list[Any]]:
-                """(Laplacians [*walkers], rows [K, *walkers]) of the outputs, in the directions ``seeds`` or in all."""
+            def jets(seeds: Any) -> tuple[list[Any], list[Any], list[Any]]:
+                """(values [*walkers], Laplacians [*walkers], rows [K, *walkers]) of the outputs, in the directions
+                ``seeds`` or in all."""
                 of = self.coordinates if seeds is None else Coordinates(1, 1)
                 of = replace(of, weights=weights[0]) if weights else of
                 found = forward_laplacian(self._state(of, stopped, seeds), self.cone, given, self.outputs)
                 found = [densify(jet, of) for jet in found]
                 laps = [jnp.zeros(jet.shape) if jet.laplacian is None else jet.laplacian for jet in found]
-                return laps, [jet.jacobian for jet in found]
+                return [jet.value for jet in found], laps, [jet.jacobian for jet in found]
 
             if not self.candidate.weighted:
-                laps, rows = jets(None if direction is None else direction[None])
+                values, laps, rows = jets(None if direction is None else direction[None])
                 if direction is not None:
                     shape = (*self._few(), self.coordinates.count)
                     size = math.prod(shape)
                     gradients = [g.reshape(shape) @ direction if g.size == size else g for g in gradients]
-                return _Results(sums, laps, gradients, weights, [jnp.moveaxis(row, 0, -1) for row in rows])
+                return _Results(sums, values, laps, gradients, weights, [jnp.moveaxis(row, 0, -1) for row in rows])
             sums = [self._by_channel(target, array) for target, array in zip(self.targets, sums, strict=True)]
             seconds, rows = self._second_derivatives(given, stopped)
             if not self.by_adjoint:
                 one_by_one = np.eye(self.coordinates.count)[:, None]  # [K, 1, K]
-                laps, rows = jax.vmap(jets)(one_by_one)
+                _, laps, rows = jax.vmap(jets)(one_by_one)
                 seconds, rows = ([jnp.moveaxis(a, 0, -1) for a in each] for each in (laps, [row[:, 0] for row in rows]))
-            return _Results(sums, seconds, gradients, weights, rows)
+            return _Results(sums, [], seconds, gradients, weights, rows)
 
         types = [jax.ShapeDtypeStruct(self.raising.shape(v), self.raising.dtype(v.type)) for v in self.inputs]
         if directional:
@@ -613,7 +615,9 @@ class Identification:
     def _results(self, lowered: FunctionView, evaluator: Evaluator, arguments: list[Drawn]) -> _Results:
         parts = iter(self._outputs(lowered, evaluator, arguments))
         weights = 0 if self.candidate.weights is None else 1
-        counts = (len(self.targets), len(self.outputs), len(self.gradients), weights, len(self.outputs))
+        outputs = len(self.outputs)
+        values = 0 if self.candidate.weighted else outputs
+        counts = (len(self.targets), values, outputs, len(self.gradients), weights, outputs)
         return _Results(*([next(parts) for _ in range(count)] for count in counts))
 
     def _outputs(self, lowered: FunctionView, evaluator: Evaluator, arguments: list[Drawn]) -> list[Array]:
@@ -657,17 +661,19 @@ class Identification:
 
         for part, arguments in self._batches(lowered, whole, change):
             results = self._results(lowered, Evaluator(part, self.prepared), arguments)
-            rows = results.rows[at]
+            rows, undefined = results.rows[at], False
+            if results.values:  # as the logarithm of a wave function without amplitude: it has no derivatives
+                undefined = np.isnan(results.values[at])
             for target in match.every_sum:
                 total = results.sums[self.targets.index(target)]
-                known = ~np.isnan(total)
+                known = ~(np.isnan(total) | undefined)
                 if (total[known] != self._expected(match, target, results, at, part)[known]).any():
                     raise UncoveredMatch(
                         Ground.TIES,
                         f"{self.candidate.subject} differs from the derivative of its value where two values are "
                         "exactly equal (electrons at one place or at the origin, coordinates or parameters of 0)",
                     )
-            known = ~np.isnan(results.sums[self.targets.index(match.target)])
+            known = ~(np.isnan(results.sums[self.targets.index(match.target)]) | undefined)
             known = known.all(-1) if self.candidate.weighted else known
             given = ((g, results.gradients[self.gradients.index(g)].reshape(rows.shape)[known]) for g in gradients)
             gradients = [g for g, array in given if not (~np.isnan(array) & (array != rows[known])).any()]

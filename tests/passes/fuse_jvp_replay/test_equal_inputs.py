@@ -199,3 +199,24 @@ def test_what_is_declined(name, lowered):
     assert not result.applied
     if name != "singular-determinant":
         assert any("where two values are exactly equal" in event.reason for event in result.events), result.events
+
+
+def test_coefficients_of_determinants_may_vanish(lowered, run_raised):
+    """There is no wave function then, and the derivatives of its logarithm are anything."""
+    orbitals = np.random.default_rng(2).standard_normal((2, N, N))
+
+    def log_psi(coefficients, x):
+        signs, logarithms = jnp.linalg.slogdet(jnp.tanh(x @ W) @ orbitals)
+        return jax.nn.logsumexp(logarithms, b=signs * coefficients, return_sign=True)[0]
+
+    def energy(coefficients, x):
+        return log_psi(coefficients, x), fori(log_psi, coefficients, x)
+
+    coefficients, walkers = np.array([0.9, -0.4]), X[:4]
+    with jax.enable_x64(True):
+        truth = jax.jit(jax.vmap(energy, (None, 0)), compiler_options=CPU_OPTIONS)(coefficients, walkers)
+        program = lowered(jax.vmap(energy, (None, 0)), coefficients, walkers)
+    result = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting())
+    assert result.applied, result.events
+    for ours, theirs in zip(run_raised(result.program, [coefficients, walkers]), truth, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8)

@@ -296,7 +296,7 @@ def test_fewer_draws_at_a_time_where_memory_is_short(hidden, evaluated, monkeypa
     function = of(lambda y: psi(None, y) + COMBINED["all"](y) * wave(y)) if hidden else PLAIN
     draws, sizes = evaluated
     _, whole = rewritten(function, X)
-    assert max(draws) == (9 if hidden else 7)  # of equal inputs; weights of the coordinates are sought, too
+    assert max(draws) == (9 if hidden else 8)  # of equal inputs; weights of the coordinates are sought, too
     monkeypatch.setattr(identify, "AT_ONCE", min(sizes))
     draws.clear()
     _, result = rewritten(function, X)

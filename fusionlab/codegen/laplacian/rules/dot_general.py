@@ -394,7 +394,7 @@ def _split(state: State, source: Value, fixed: Any, contraction: Contraction, si
     """[a, b] . W = a . W_a + b . W_b: each part keeps its sparsity, and repeated parts are contracted once.
 
     None unless ``source`` is concatenated along the one axis that is summed over, of parts of several kinds. Narrow
-    constants go with parts that are not repeated.
+    constants go with the other parts where these are of one kind and not repeated.
     """
     node, summed, free = source.producer, contraction.summed[side], contraction.free(side)
     if node is None or node.op is not ops.CONCATENATE or summed != (node.attributes["dimension"].value,):
