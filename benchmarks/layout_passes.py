@@ -96,7 +96,7 @@ def table(rows: Mapping[str, Row]) -> str:
         "Programs have the model's own Laplacian (PauliNet, FermiNet: the replay; Psiformer, Orbformer: folx), those",
         "after `fuse-jvp-replay` the replay. *Change* is that of launches from the program as lowered, or from",
         "`fuse-jvp-replay` alone. Launches, copies and temp memory are XLA's; bytes and GFLOP are models, with the",
-        "trips of loops. The passes are described under [layout passes](layout-passes.md).",
+        "trips of loops. The passes are described in `docs/layout-passes.md`.",
         "",
         markdown_table(heads, lines),
     ]
@@ -112,6 +112,9 @@ def main() -> None:
     parser.add_argument("--markdown", type=Path, help="Write the table to this file as well.")
     add_options(parser)
     given = parser.parse_args()
+    for name, known in (("models", MODELS), ("programs", PIPELINES)):
+        if unknown := set(getattr(given, name).split(",")) - set(known):
+            parser.error(f"--{name}: no {', '.join(sorted(unknown))} here; known: {', '.join(known)}")
     if given.one:
         for row in measured(given.one):
             print(json.dumps(row), flush=True)

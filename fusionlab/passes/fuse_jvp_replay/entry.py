@@ -114,7 +114,8 @@ class RewrittenEntry:
                 terms[channel].append(laplacian * _array([weight], dtype).reshape(()))
         for own, weights in zip(terms, combination.squares, strict=True):
             if of := [k for k, weight in enumerate(weights) if weight]:  # 0 times what is undefined is undefined
-                rows = jacobian if len(of) == len(weights) else jacobian[np.array(of)]
+                first, end = of[0], of[-1] + 1
+                rows = jacobian[first:end] if end - first == len(of) else jacobian[np.array(of)]
                 own.append(jnp.tensordot(_array([weights[k] for k in of], dtype), rows * rows, 1))
         zero = jnp.zeros(laplacians.shape[1:], dtype)
         totals = [functools.reduce(operator.add, own) if own else zero for own in terms]
