@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from rich.console import Console
 
 import fusionlab
@@ -156,7 +156,7 @@ def ended_by_data(x, scale):
 
 
 def constrained(x):
-    sharding = NamedSharding(AbstractMesh((2,), ("a",)), PartitionSpec())
+    sharding = NamedSharding(AbstractMesh((2,), ("a",), (AxisType.Auto,)), PartitionSpec())
 
     def log_psi(y):
         return (lax.with_sharding_constraint(jnp.tanh(y @ W), sharding)).sum()
