@@ -8,6 +8,7 @@ Here operands are compared with each other.
 
 from __future__ import annotations
 
+import functools
 from collections import ChainMap
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
@@ -107,20 +108,15 @@ def _jet_of_chain(state: State, value: Value) -> Jet:
         return jet.with_value(state.run(first))
 
     function = _function(state, root, chain)
-
-    def slope_of(array: Any) -> Any:
-        return jax.jvp(function, (array,), (ones,))
-
-    ones = jnp.ones(jet.shape, np.result_type(jet.value))
     affine = _affine(state, chain, root)
     cheap = all(node.op.derivative in _STRAIGHT and node not in state.composites for node in chain)
     if jet.stack is not None and affine and len(chain) == 1 and first.op in _HOMOGENEOUS:
         return Jet.of_stack(jax.vmap(function)(jet.stack), jet.laplacian is not None, jet.owners)
     source: list[Any] = []
     if affine:
-        result, slope = slope_of(jet.value)
+        result, slope = _slope(function, jet.value)
     else:
-        (result, slope), (_, curvature) = jax.jvp(slope_of, (jet.value,), (ones,))
+        result, slope, curvature = _curvature(function, jet.value)
         bent = _bent(state, root, chain, jet, curvature)
         source = [] if bent is None else [bent]
     if jet.dense:
@@ -136,9 +132,21 @@ def _function(state: State, root: Value, chain: Sequence[Node]) -> Callable[[Any
         inner = ChainMap({root: array}, state.environment)
         for node in chain:
             [inner[node.results[0]]] = differentiable(state, node, inner)
-        return inner[chain[-1].results[0]] if chain else array
+        return inner[chain[-1].results[0]]
 
     return function
+
+
+def _slope(function: Callable[[Any], Any], array: Any) -> tuple[Any, Any]:
+    """An elementwise function and its derivative."""
+    value, slope = jax.jvp(function, (array,), (jnp.ones(np.shape(array), np.result_type(array)),))
+    return value, slope
+
+
+def _curvature(function: Callable[[Any], Any], array: Any) -> tuple[Any, Any, Any]:
+    """An elementwise function and its first and second derivatives."""
+    (value, slope), (_, curvature) = _slope(functools.partial(_slope, function), array)
+    return value, slope, curvature
 
 
 def _bent(state: State, root: Value, chain: Sequence[Node], jet: Jet, curvature: Any) -> Any:
@@ -157,15 +165,12 @@ def _bent(state: State, root: Value, chain: Sequence[Node], jet: Jet, curvature:
     inner = {root, *(node.results[0] for node in before[:-1])}
     if not _affine(state, before[:-1], root) or any(value in inner for node in after for value in node.operands):
         return row_products(Jet(jet.value, None, curvature * jet.jacobian, jet.owners), jet, state.coordinates)
-    argument, outer = jet.value, _function(state, before[-1].results[0], after)
-    ones = jnp.ones(jet.shape, np.result_type(argument))
-    logarithm, slope = jax.jvp(_function(state, root, before), (argument,), (ones,))
+    logarithm, slope = _slope(_function(state, root, before), jet.value)
     derivatives = Jet(jet.value, None, slope * jet.jacobian, jet.owners)
     squares = row_products(derivatives, derivatives, state.coordinates)
     if squares is None or not after:
         return None if squares is None else -squares
-    ones = jnp.ones(jet.shape, np.result_type(logarithm))
-    (_, first), (_, second) = jax.jvp(lambda x: jax.jvp(outer, (x,), (ones,)), (logarithm,), (ones,))
+    _, first, second = _curvature(_function(state, before[-1].results[0], after), logarithm)
     return (second - first) * squares
 
 
