@@ -11,6 +11,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -50,13 +51,15 @@ class MeasurementPlan:
     rounds, and with ``counters`` the hardware's, by Nsight Compute.
 
     Without ``autotune`` XLA calls its libraries with their own choice of algorithm, as it compiles for absent GPUs.
-    ``time_limit`` in seconds, None for none: what has not begun then is left out, but for wall times."""
+    ``time_limit`` in seconds, None for none: what has not begun then is left out, but for wall times. ``jobs`` programs
+    are compiled at a time; their compile times then are those of compiles beside each other."""
 
     runs: int = RUNS
     repeats: int = 10
     counters: bool = False
     autotune: bool = True
     time_limit: float | None = None
+    jobs: int = 1
 
     def options(self, target: Target) -> Mapping[str, str | int | bool]:
         """XLA's options for the attached ``target``."""
@@ -104,41 +107,60 @@ def _ran(one: Measured) -> bool:
     return True
 
 
+@dataclass(frozen=True)
+class _Compilation:
+    """A program to compile with ``options``; ``name`` and ``step`` are those of its ``Failure``."""
+
+    name: str
+    step: str
+    program: Program
+    options: Options
+    required: bool = False
+
+
 def compiled(
     found: Preparation, target: Target, plan: MeasurementPlan, until: float, failures: list[Failure], progress: Progress
 ) -> Ready:
-    """Compile for the attached ``target``, one after another, and place the arguments there, once for all.
+    """Compile for the attached ``target``, and place the arguments there, once for all.
 
     What has not begun at ``until`` is left out, but for the reference."""
-    ready: list[Measured] = []
-    for at, variant in enumerate(found.variants):
-        if at and time.monotonic() > until:
-            failures.append(Failure(variant.name, "compile", LEFT_OUT))
-            continue
-        made = _compiled(variant.name, "compile", variant.program, target, plan.options(target), failures, progress)
-        if made is None:
-            continue
-        assert made.executable is not None
-        arrays = ready[0].placed if ready else found.sample.arrays
-        ready.append(Measured(variant, made, made.executable.place(arrays)))
-    name, truth = found.variants[0].name, None
-    if found.truth is not None and time.monotonic() > until:
-        failures.append(Failure(name, TRUTH, LEFT_OUT))
-    elif found.truth is not None:
+    name, options = found.variants[0].name, plan.options(target)
+    asked = [_Compilation(one.name, "compile", one.program, options, one.name == name) for one in found.variants]
+    if found.truth is not None:
         exactly = CPU_OPTIONS if target.kind == "cpu" else NO_AUTOTUNING
-        truth = _compiled(name, TRUTH, found.truth, target, exactly, failures, progress)
+        asked.append(_Compilation(name, TRUTH, found.truth, exactly))
+    made = _compile_all(asked, target, plan, until, failures, progress)
+    truth = made.pop() if found.truth is not None else None
+    ready: list[Measured] = []
+    for variant, one in zip(found.variants, made, strict=True):
+        if one is not None:
+            assert one.executable is not None
+            arrays = ready[0].placed if ready else found.sample.arrays
+            ready.append(Measured(variant, one, one.executable.place(arrays)))
     return Ready(ready, remembered(_in_float64(truth)) if truth else None)
 
 
-def _compiled(
-    name: str, step: str, program: Program, target: Target, options: Options, failures: list[Failure],
+def _compile_all(
+    asked: Sequence[_Compilation], target: Target, plan: MeasurementPlan, until: float, failures: list[Failure],
     progress: Progress,
-) -> Compiled | None:  # fmt: skip
-    progress(f"{step}: {name} ({program.ops:,} ops) for {target.name}")
-    made = attempt(name, step, partial(compile_program, program, target, options=options), failures)
-    if made is not None:
-        progress(f"{step}: {name} took {made.compile_s:.1f} s")
-    return made
+) -> list[Compiled | None]:  # fmt: skip
+    """The results in order, ``plan.jobs`` at a time (XLA compiles without Python's lock); None for what failed or had
+    not begun at ``until``."""
+
+    def one(each: _Compilation) -> tuple[Compiled | None, list[Failure]]:
+        if time.monotonic() > until and not each.required:
+            return None, [Failure(each.name, each.step, LEFT_OUT)]
+        progress(f"{each.step}: {each.name} ({each.program.ops:,} ops) for {target.name}")
+        own: list[Failure] = []
+        made = attempt(each.name, each.step, partial(compile_program, each.program, target, options=each.options), own)
+        if made is not None:
+            progress(f"{each.step}: {each.name} took {made.compile_s:.1f} s")
+        return made, own
+
+    with ThreadPoolExecutor(plan.jobs) as pool:
+        results = list(pool.map(one, asked))
+    failures.extend(failure for _, own in results for failure in own)
+    return [made for made, _ in results]
 
 
 def _in_float64(truth: Compiled) -> Runner:
@@ -220,8 +242,7 @@ def time_all(
         one.after = nvml.state() if nvml else None
     alone = {one.variant.name: one for one in measured}
     if target.kind == "cuda":
-        alone = {one.variant.name: again for one in measured if in_time(_ALONE, one)
-                 and (again := _without_graphs(one, target, plan, failures, progress)) is not None}  # fmt: skip
+        alone = _without_graphs(measured, target, plan, until, failures, progress)
     for one in measured:
         if one.variant.name in alone and in_time("trace", one):
             again = alone[one.variant.name]
@@ -246,15 +267,21 @@ def time_all(
 
 
 def _without_graphs(
-    one: Measured, target: Target, plan: MeasurementPlan, failures: list[Failure], progress: Progress
-) -> Measured | None:
-    """The same program compiled without CUDA graphs: every kernel is launched by itself, and has an event of its own in
-    a trace (of a graph, JAX 0.11's has one). None where it cannot be compiled or run."""
-    name, options = one.variant.name, {**plan.options(target), **WITHOUT_GRAPHS}
-    if (made := _compiled(name, _ALONE, one.variant.program, target, options, failures, progress)) is None:
-        return None
-    again = replace(one, compiled=made)
-    return again if attempt(name, _ALONE, partial(_ran, again), failures) else None
+    measured: Sequence[Measured], target: Target, plan: MeasurementPlan, until: float, failures: list[Failure],
+    progress: Progress,
+) -> dict[str, Measured]:  # fmt: skip
+    """The same programs compiled without CUDA graphs, by name: every kernel is launched by itself, and has an event of
+    its own in a trace (of a graph, JAX 0.11's has one). What cannot be compiled or run is left out."""
+    options = {**plan.options(target), **WITHOUT_GRAPHS}
+    asked = [_Compilation(one.variant.name, _ALONE, one.variant.program, options) for one in measured]
+    found: dict[str, Measured] = {}
+    for one, made in zip(measured, _compile_all(asked, target, plan, until, failures, progress), strict=True):
+        if made is None:
+            continue
+        again, name = replace(one, compiled=made), one.variant.name
+        if attempt(name, _ALONE, partial(_ran, again), failures):
+            found[name] = again
+    return found
 
 
 def energy_per_run(run: Callable[[], None], run_us: float, nvml: Nvml, seconds: float | None = None) -> float | None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _CPU_WALKERS = 16
 """Walkers that a CPU evaluates in a second; 1,024 take minutes."""
-_OF_TIMING = ("runs", "repeats", "records", "counters", "autotune", "time_limit")
+_OF_TIMING = ("runs", "repeats", "records", "counters", "autotune", "time_limit", "jobs")
 _OF_ALL = ("file", "device", "as_json", "quiet")
 """The options of timing, and those that go with preparing and with timing alike."""
 _MOST_SEED = 2**32 - 1
@@ -56,6 +56,7 @@ _MOST_SEED = 2**32 - 1
 @click.option(
     "--autotune/--no-autotune", default=True, help="Let XLA choose kernels by their clock.  [default: --autotune]"
 )
+@click.option("--jobs", default=1, show_default=True, type=int, help="Programs that are compiled at a time.")
 @click.option("--time-limit", type=float, help="Seconds; what has not begun then is left out, but for wall times.")
 @click.option("--check-only", is_flag=True, help="Only check, and keep the verdicts for a run to come.")
 @click.option(
@@ -94,6 +95,8 @@ def command(
     target, ahead = _device_target(device), check_only or prepare is not None
     if plan["runs"] < 2 or plan["repeats"] < 1:
         raise InputError("--runs must be at least 2 (the first is dropped) and --repeats at least 1")
+    if plan["jobs"] < 1:
+        raise InputError(f"--jobs must be at least 1, not {plan['jobs']}")
     if plan["time_limit"] is not None and not plan["time_limit"] > 0:
         raise InputError(f"--time-limit must be above 0 seconds, not {plan['time_limit']:g}")
     if not 0 <= seed <= _MOST_SEED:

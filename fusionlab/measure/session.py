@@ -225,6 +225,7 @@ class Session:
             "repeats": given.repeats,
             "records": self._out / "records",
             "device": given.device,
+            "jobs": given.jobs,
             "time-limit": round(0.8 * self._limit_s()),
         }
         autotune = "--autotune" if given.autotune else "--no-autotune"

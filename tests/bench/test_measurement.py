@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import threading
 import time
 
 import jax.numpy as jnp
@@ -153,6 +154,25 @@ def test_the_reference_is_compiled_whatever_the_time_limit(lowered):
     ready = compiled(found, CPU, MeasurementPlan(), time.monotonic(), failures, lambda line: None)
     assert [one.variant.name for one in ready.variants] == ["original"]
     assert [(one.name, one.step) for one in failures] == [("fused", "compile"), ("original", "truth in float64")]
+
+
+def test_programs_compiled_at_a_time_and_their_failures_keep_their_order(lowered, monkeypatch):
+    meeting = threading.Barrier(3, timeout=60)
+
+    def compile_for(program, target, *, options):
+        meeting.wait()
+        if program.name != "sin":
+            raise RuntimeError(f"INTERNAL: {program.name}")
+        return compile_program(program, CPU)
+
+    monkeypatch.setattr(measurement, "compile_program", compile_for)
+    x, failures = np.ones(3, np.float32), []
+    programs = [dataclasses.replace(lowered(jnp.sin, x), name=name) for name in ("sin", "b", "a")]
+    made = [Variant(one.name, one.name, one, Verdict("equal")) for one in programs]
+    found = Preparation({}, "", "cpu", made, failures, None, False, sample_for(programs[0], 1))
+    ready = compiled(found, CPU, MeasurementPlan(jobs=3), ALWAYS, failures, lambda line: None)
+    assert [one.variant.name for one in ready.variants] == ["sin"]
+    assert [one.name for one in failures] == ["b", "a"]
 
 
 def test_kernels_are_traced_where_each_is_launched_by_itself(measured, monkeypatch):
