@@ -46,7 +46,7 @@ def command(
 ) -> dict[str, Any]:
     """Read records of `bench` (files or folders) into tables: times, ratios with 95 % intervals, where time goes."""
     from fusionlab.measure.calibration import parse_what_if
-    from fusionlab.measure.comparison import compare_record
+    from fusionlab.measure.comparison import compare_record, has_samples
     from fusionlab.measure.records import read_records
     from fusionlab.report.tables.records import (
         by_device,
@@ -62,7 +62,11 @@ def command(
     read = read_records(records)
     other = None if what_if is None else parse_what_if(what_if)
     chosen, older = _chosen(read, every)
-    comparisons = [compare_record(record, clock, of) for record in chosen]  # all computed before anything is printed
+    untimed = [record for record in chosen if clock is not None and not has_samples(record, clock)]
+    if len(untimed) == len(chosen):
+        raise InputError(f"no variant of these records has samples of {clock} time")
+    # all computed before anything is printed
+    comparisons = [compare_record(record, clock, of) for record in chosen if record not in untimed]
     shares = _shares(comparisons, columns) if columns else []
     calibrations = _calibrations(chosen, other) if calibrated or other else []
     if as_markdown:
@@ -75,6 +79,8 @@ def command(
     if columns:
         for comparison in comparisons:
             print_shares(comparison, columns, console)
+    for record in untimed:
+        console.print(f"{record['workload']['title']}: no samples of {clock} time", style="dim", soft_wrap=True)
     if older:
         console.print(f"{older} older records of the same are not shown; --every shows them", style="dim")
     for found, predictions in calibrations:

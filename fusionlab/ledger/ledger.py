@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.optimised.parser import HloModule
@@ -27,6 +27,7 @@ _TO_HOST = "condition to host"
 _COPY = re.compile(r"Copy|Memset|Memzero|copy")
 _COLLECTIVE = re.compile(r"(?i)k?(ragged-?)?(all|collective|reduce)-?(reduce|gather|to-?all|permute|broadcast|scatter)")
 _CONTAINERS = frozenset({"kSequential", "kWhile", "kConditional", "kCommandBuffer"})
+_SLICED = "kDynamicSliceFusion"
 # Bookkeeping between streams: nothing runs on the device.
 _SILENT = re.compile(r"kWaitForStreams|k\w+Done$|kHostSend|kHostRecv|kEvent")
 
@@ -116,10 +117,22 @@ class _Ledger:
             elif thunk.kind == "kConditional":
                 yield from self._branches(thunk, runs, path)
             elif thunk.sections:
-                for section in thunk.sections:
+                inside = self._named(thunk) if thunk.kind == _SLICED else thunk
+                for section in inside.sections:
                     yield from self.sites(section.thunks, runs, path)
             elif thunk.kind not in _CONTAINERS and not _SILENT.match(thunk.kind):
                 yield self._site(thunk, runs, path)
+
+    def _named(self, fusion: Thunk) -> Thunk:
+        """A library call fused with the slices it reads or writes, its thunk named after the call: XLA names only the
+        fusion, and the profiler only the call."""
+        place = self._places.get(fusion.hlo_name)
+        inside = [self._module.computations[name] for name in place[1].called] if place else []
+        calls = [one.name for each in inside for one in each.instructions if one.opcode == "custom-call"]
+        leaves = [one for section in fusion.sections for one in section.thunks]
+        if len(calls) != 1 or len(leaves) != 1 or leaves[0].sections or leaves[0].hlo_name:
+            return fusion
+        return replace(fusion, sections=(Section("", (replace(leaves[0], hlo_name=calls[0]),)),))
 
     def _loop(self, loop: Thunk, runs: int, path: tuple[str, ...]) -> Iterator[LaunchSite]:
         place = self._places.get(loop.hlo_name)

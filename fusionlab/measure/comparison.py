@@ -98,14 +98,15 @@ def latest(records: Iterable[Record]) -> tuple[list[Record], int]:
 
 
 def compare_record(record: Record, clock: str | None = None, of: str = "fused") -> Comparison:
-    """``record`` on ``clock``; None selects device time on a GPU and wall time on the CPU, where tracing costs as much
-    as the small thunks it times.
+    """``record`` on ``clock``; None selects device time on a GPU, where it was measured, and wall time on the CPU, where
+    tracing costs as much as the small thunks it times.
 
-    ``of`` is the variant that ratios are of; the first one where the record does not have it.
+    ``of`` is the variant that ratios are of; the first one where the record does not have it. InputError: no variant
+    has samples of that clock.
     """
     if clock is not None and clock not in CLOCKS:
         raise unknown("clock", clock, CLOCKS)
-    clock = clock or ("device" if record["device"]["platform"] == "cuda" else "wall")
+    clock = clock or ("device" if record["device"]["platform"] == "cuda" and has_samples(record, "device") else "wall")
     timed = tuple(found for one in record["variants"] if (found := _timed(one, clock)) is not None)
     if not timed:
         raise InputError(f"{record.get('path', 'the record')}: no variant has samples of {clock} time")
@@ -117,6 +118,11 @@ def compare_record(record: Record, clock: str | None = None, of: str = "fused") 
         if one is not chosen
     }
     return Comparison(record, clock, timed, chosen.name, ratios)
+
+
+def has_samples(record: Record, clock: str) -> bool:
+    """True if some variant of ``record`` was timed on ``clock``."""
+    return any(_samples(one, clock) for one in record["variants"])
 
 
 def kernels_of(variant: Mapping[str, Any]) -> tuple[MeasuredKernel, ...]:
@@ -142,5 +148,10 @@ def measured_by(kernels: Iterable[MeasuredKernel], columns: Sequence[str]) -> di
 
 
 def _timed(variant: Mapping[str, Any], clock: str) -> Timed | None:
-    samples = variant["samples_us"] if clock == "wall" else variant["device_time"]["sum_us"]
+    samples = _samples(variant, clock)
     return Timed(variant["name"], tuple(samples), median(samples), variant) if samples else None
+
+
+def _samples(variant: Mapping[str, Any], clock: str) -> Sequence[float]:
+    found: Sequence[float] = variant["samples_us"] if clock == "wall" else variant["device_time"]["sum_us"]
+    return found

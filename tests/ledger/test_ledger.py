@@ -7,6 +7,7 @@ import pytest
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.ledger.footprint import footprint, peak_bytes
+from fusionlab.ledger.launch_rows import launch_rows
 from fusionlab.ledger.ledger import count_launches, launches
 from tests.ledger.by_hand import compiled_of, text_of
 from tests.optional_packages import needs_the_cuda_plugin
@@ -80,6 +81,18 @@ def test_a_conditional_counts_its_longest_branch():
     counts = count_launches(compiled)
     assert (counts.dynamic_launches, counts.static_launches, counts.conditionals) == (2, 3, 1)
     assert [site.dynamic for site in launches(compiled)] == [0, 1, 1]
+
+
+def test_a_product_fused_with_a_slice_of_its_weights_is_the_librarys_call():
+    thunks = (
+        "000: kDynamicSliceFusion [source | sink] params=2, results=2\n    001: kCublasLtMatmul [source | sink] k\n"
+    )
+    compiled = compiled_of(text_of("sliced_call.hlo"), thunks, {0: "sliced"})
+    (site,) = launches(compiled)
+    assert (site.hlo_name, site.computation, site.dynamic) == ("custom-call.3", "dynamic-slice-fusion", 1)
+    assert (site.operand_bytes, site.result_bytes) == (4 * (64 * 8 + 8 * 256), 4 * 64 * 256)
+    (row,) = launch_rows(compiled)
+    assert (row.family, row.flops) == ("gemm", 2 * 64 * 8 * 256)
 
 
 @pytest.fixture(scope="module")

@@ -78,6 +78,20 @@ def test_the_command_as_json(cli, folder):
     assert {share["variant"] for share in document["shares"]} == {"replay", "fused"}
 
 
+def test_a_record_that_was_cut_short_is_compared_on_the_clock_that_it_has(cli, tmp_path):
+    cut = [{"name": name, "step": "trace", "reason": "left out"} for name in ("replay", "fused")]
+    walls = record(variant("replay", [4.0], []), variant("fused", [1.0], []), platform="cuda", failures=cut)
+    walls["workload"] = {**walls["workload"], "title": "cut-short"}
+    for name, one in {"whole": record(REPLAY, FUSED, platform="cuda"), "cut": walls}.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(one))
+    result = cli("compare", tmp_path)
+    assert result.exit_code == 0, result.stderr
+    assert "cut-short: not measured: replay; fused (trace): left out" in result.stdout
+    found = json.loads(cli("compare", tmp_path, "--json").stdout)["comparisons"]
+    assert {one["workload"]["title"]: one["clock"] for one in found} == {TITLE: "device", "cut-short": "wall"}
+    assert "cut-short: no samples of device time" in cli("compare", tmp_path, "--time", "device").stdout
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -85,10 +99,12 @@ def test_the_command_as_json(cli, folder):
         (("--what-if", "a100"), "say nothing about a100"),
         (("no-such-folder",), "cannot be read"),
         ((), "no variant has samples"),
+        (("--time", "device"), "no variant of these records has samples of device time"),
     ],
 )
 def test_bad_input(cli, tmp_path, words, message):
-    (tmp_path / "a.json").write_text(json.dumps(BOTH if words else record(variant(wall=[], device=[]))))
+    untimed = not words or "--time" in words
+    (tmp_path / "a.json").write_text(json.dumps(record(variant(wall=[], device=[])) if untimed else BOTH))
     result = cli("compare", tmp_path, *words)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr

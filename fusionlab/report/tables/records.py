@@ -46,8 +46,8 @@ def print_run(record: Mapping[str, Any], console: Console) -> None:
     else:
         for one in record["checked"]:
             console.print(f"{one['name']}: {one['verdict']} {one['pipeline']}", soft_wrap=True)
-    for failure in record["failures"]:
-        console.print(f"not measured: {_failed(failure)}", soft_wrap=True)
+    for words in _failed(record):
+        console.print(f"not measured: {words}", soft_wrap=True)
 
 
 def _columns(log_psi: Mapping[str, float] | None) -> Sequence[tuple[str, Cell]]:
@@ -62,8 +62,12 @@ def _columns(log_psi: Mapping[str, float] | None) -> Sequence[tuple[str, Cell]]:
     return (*_VARIANT, ("psi per direction: FLOPs / bytes", per_direction))
 
 
-def _failed(failure: Mapping[str, Any]) -> str:
-    return f"{failure['name']} ({failure['step']}): {failure['reason']}"
+def _failed(record: Mapping[str, Any]) -> list[str]:
+    """A line for each step and reason, with the variants that failed so."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for failure in record["failures"]:
+        names.setdefault((failure["step"], failure["reason"]), []).append(failure["name"])
+    return [f"{'; '.join(found)} ({step}): {reason}" for (step, reason), found in names.items()]
 
 
 def _print_protocol(record: Mapping[str, Any], console: Console) -> None:
@@ -117,8 +121,8 @@ def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> No
         )
         Table.of(f"{device}, {clock} time, {versions}", _variants(group), columns, 2).print(console)
     for one in comparisons:
-        for failure in one.record["failures"]:
-            note(console, f"{one.title}: not measured: {_failed(failure)}")
+        for words in _failed(one.record):
+            note(console, f"{one.title}: not measured: {words}")
 
 
 def _median(row: tuple[str, Comparison, Timed]) -> str:
