@@ -98,8 +98,8 @@ def latest(records: Iterable[Record]) -> tuple[list[Record], int]:
 
 
 def compare_record(record: Record, clock: str | None = None, of: str = "fused") -> Comparison:
-    """``record`` on ``clock``; None selects device time on a GPU (wall time where it was not measured), and wall time on
-    the CPU, where tracing costs as much as the small thunks it times.
+    """``record`` on ``clock``; None selects device time on a GPU, or wall time where it was not measured, and wall time
+    on the CPU, where tracing costs as much as the small thunks it times.
 
     ``of`` is the variant that ratios are of; the first one where the record does not have it. InputError: no variant
     has samples of that clock.

@@ -84,9 +84,7 @@ def test_a_conditional_counts_its_longest_branch():
 
 
 def test_a_product_fused_with_a_slice_of_its_weights_is_the_librarys_call():
-    thunks = (
-        "000: kDynamicSliceFusion [source | sink] params=2\n    001: kCublasLtMatmul [source | sink] k\n"
-    )
+    thunks = "000: kDynamicSliceFusion [source | sink] params=2\n    001: kCublasLtMatmul [source | sink] k\n"
     compiled = compiled_of(text_of("sliced_call.hlo"), thunks, {0: "sliced"})
     (site,) = launches(compiled)
     assert (site.hlo_name, site.computation, site.dynamic) == ("custom-call.3", "dynamic-slice-fusion", 1)
