@@ -207,15 +207,15 @@ class CandidateCosts:
     def figures(self, candidate: Program) -> Figures:
         """The figures of the compiled candidate, with the time that its roofline models."""
         with self._timed(candidate, "figures"):
-            found = _footprint(candidate, self.given)
-        flops, launches = found.flops or 0.0, found.dynamic_launches
+            found, cost = _footprint(candidate, self.given), program_cost(candidate)
+        launches = found.dynamic_launches
         return Figures(
             dynamic_launches=launches,
             dynamic_copies=found.dynamic_copies,
             temp_bytes=found.temp_bytes,
-            flops=flops,
+            flops=cost.flops,
             bytes_accessed=found.bytes_accessed,
-            model_us=roofline_us(self.given.target, flops, found.bytes_accessed, launches),
+            model_us=roofline_us(self.given.target, cost, found.bytes_accessed, launches),
         )
 
     @contextlib.contextmanager

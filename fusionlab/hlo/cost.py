@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jaxlib.mlir.dialects import stablehlo
@@ -30,17 +30,20 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.loops import Loop, analyse
 from fusionlab.hlo.ops import FLOATS, NUMPY
 from fusionlab.hlo.program import Program, program_view
-from fusionlab.hlo.view import Node, Region, TensorType, Value, reads
+from fusionlab.hlo.view import Node, Region, TensorType, Value, keyword, reads
 
 
 @dataclass(frozen=True)
 class Cost:
-    """FLOPs, transcendental evaluations (part of the FLOPs), bytes moved; ``unmodelled``: op or call to count."""
+    """FLOPs, transcendental evaluations (part of the FLOPs), bytes moved; ``unmodelled``: op or call to count.
+
+    ``tf32_flops`` is the part of the FLOPs that a GPU's library may compute in TF32 (``may_use_tf32``)."""
 
     flops: int = 0
     transcendentals: int = 0
     bytes: int = 0
     unmodelled: Mapping[str, int] = field(default_factory=dict)
+    tf32_flops: int = 0
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -48,12 +51,14 @@ class Cost:
             self.transcendentals + other.transcendentals,
             self.bytes + other.bytes,
             dict(Counter(self.unmodelled) + Counter(other.unmodelled)),
+            self.tf32_flops + other.tf32_flops,
         )
 
     def times(self, trips: int) -> Cost:
         """This cost times ``trips``."""
         unmodelled = {name: count * trips for name, count in self.unmodelled.items() if trips}
-        return Cost(self.flops * trips, self.transcendentals * trips, self.bytes * trips, unmodelled)
+        counts = (self.flops * trips, self.transcendentals * trips, self.bytes * trips)
+        return Cost(*counts, unmodelled, self.tf32_flops * trips)
 
     @property
     def intensity(self) -> float:
@@ -136,7 +141,21 @@ def node_cost(node: Node, loop: Loop | None = None) -> Cost:
         moved, flops = 0, None
     if flops is None:
         return Cost(bytes=moved, unmodelled={node.label: 1})
-    return Cost(flops, flops if node.op.transcendental else 0, moved)
+    in_tf32 = flops if node.op is ops.DOT_GENERAL and _may_use_tf32(node) else 0
+    return Cost(flops, flops if node.op.transcendental else 0, moved, tf32_flops=in_tf32)
+
+
+def may_use_tf32(dtypes: Iterable[str], precisions: Iterable[str]) -> bool:
+    """True if XLA lets a GPU's library compute such a product in TF32: float32, and no operand's precision is HIGHEST
+    (XLA, ``stream_executor/gpu/gpu_blas_lt.cc``: a compute precision of at most 1, which is HIGH)."""
+    return set(dtypes) == {"f32"} and "HIGHEST" not in precisions
+
+
+def _may_use_tf32(node: Node) -> bool:
+    if "algorithm" in node.attributes:
+        return str(stablehlo.DotAlgorithm(node.attributes["algorithm"]).lhs_precision_type) == "tf32"
+    precisions = [keyword(one) for one in node.attributes.get("precision_config") or ()]
+    return may_use_tf32((value.type.dtype for value in (*node.operands, *node.results)), precisions)
 
 
 def live_bytes(region: Region) -> int:

@@ -38,7 +38,8 @@ class LaunchRow:
     source of these names (``members``, ``readers`` of an op that XLA introduced, or "" for unknown). ``loop`` names the
     loops around it, outermost first; ``in_cuda_graph`` is None where XLA does not report it (the CPU). ``unmodelled``
     names its ops without a FLOP rule. ``model_us`` is None without an estimate; ``model_source`` is the origin of the
-    estimate (``xla``, ``roofline``, or ``measured`` for the roofline of measured ceilings).
+    estimate (``xla``, ``roofline``, or ``measured`` for the roofline of measured ceilings). ``tf32_flops`` is the part
+    of ``flops`` that the library may compute in TF32.
     """
 
     phase: str
@@ -61,6 +62,7 @@ class LaunchRow:
     source: str
     attributed_by: str
     unmodelled: tuple[str, ...] = ()
+    tf32_flops: int = 0
 
     @property
     def intensity_flop_per_byte(self) -> float:
@@ -95,6 +97,7 @@ class Totals:
     attributed_by_readers_launches: int = 0
     unmodelled_bytes: int = 0
     unmodelled_us_launches: int = 0
+    tf32_flops: int = 0
 
     def __add__(self, other: Totals) -> Totals:
         counts = (one.name for one in dataclasses.fields(self) if one.name != "model_us")
@@ -198,7 +201,7 @@ def _family(module: HloModule, one: Instruction, work: Work) -> str:
 
 def _row(site: LaunchSite, found: _Facts, model: TimeModel, in_graph: bool | None) -> LaunchRow:
     origin, moved = found.origin, site.operand_bytes + site.result_bytes
-    us, source = model.time(found.instruction, found.work.flops, moved) if found.instruction else (None, "")
+    us, source = model.time(found.instruction, found.work, moved) if found.instruction else (None, "")
     return LaunchRow(
         phase=origin.phase,
         stage=origin.stage,
@@ -220,6 +223,7 @@ def _row(site: LaunchSite, found: _Facts, model: TimeModel, in_graph: bool | Non
         source=origin.source,
         attributed_by=origin.by,
         unmodelled=found.work.unmodelled,
+        tf32_flops=found.work.tf32_flops * site.dynamic,
     )
 
 
@@ -236,4 +240,5 @@ def _totals_of(row: LaunchRow) -> Totals:
         ),
         unmodelled_bytes=row.bytes if row.unmodelled else 0,
         unmodelled_us_launches=row.dynamic_launches if row.model_us is None else 0,
+        tf32_flops=row.tf32_flops,
     )

@@ -3,7 +3,8 @@
 XLA's estimate is ``reification_cost.exec_time_us`` of a fusion (its GpuPerformanceModel; times are in microseconds and
 leave out the launch). A Triton fusion has two, and that of the model XLA decided by (``indexing-cost-model``) counts:
 the other assumes that every element of a softmax recomputes its row, 113 seconds for a kernel of 439 us (Orbformer's
-local energy on the A100). Library calls have none: they get the larger of FLOPs over peak and bytes over bandwidth.
+local energy on the A100). Library calls have none: they get the larger of FLOPs over peak and bytes over bandwidth,
+products in float32 below HIGHEST over the peak of TF32, which XLA lets the library use.
 Both are increased by the launch itself, for which XLA assumes 1 us (``kKernelLaunchOverhead`` of
 ``xla/service/gpu/model/gpu_performance_model_base.h``). A real launch costs several; launches in a CUDA graph less.
 
@@ -17,7 +18,9 @@ from dataclasses import dataclass
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.codegen.targets import Target
+from fusionlab.hlo.cost import Cost
 from fusionlab.hlo.optimised.device import estimates
+from fusionlab.hlo.optimised.kernel_cost import Work
 from fusionlab.hlo.optimised.parser import Instruction
 
 LAUNCH_US = 1.0
@@ -27,25 +30,32 @@ XLA, ROOFLINE, MEASURED = "xla", "roofline", "measured"
 
 @dataclass(frozen=True)
 class Ceilings:
-    """The two roofs and their origin: ``spec of a100``, or measured."""
+    """The roofs and their origin: ``spec of a100``, or measured. ``tf32_flops_per_s`` is that of products that may use
+    TF32, None if it is no other."""
 
     flops_per_s: float
     bytes_per_s: float
     source: str
     measured: bool = False
+    tf32_flops_per_s: float | None = None
 
     @property
     def ridge_flop_per_byte(self) -> float:
         """The intensity at which the roofs meet."""
         return self.flops_per_s / self.bytes_per_s
 
-    def attainable_flops_per_s(self, intensity_flop_per_byte: float) -> float:
-        """The roof at that intensity."""
-        return min(self.flops_per_s, intensity_flop_per_byte * self.bytes_per_s)
+    def compute_us(self, flops: float, tf32_flops: float = 0) -> float:
+        """Microseconds of ``flops``, of which ``tf32_flops`` may use TF32, at the peaks."""
+        in_tf32 = self.tf32_flops_per_s or self.flops_per_s
+        return 1e6 * ((flops - tf32_flops) / self.flops_per_s + tf32_flops / in_tf32)
 
-    def least_us(self, flops: float, moved_bytes: float) -> float:
+    def memory_us(self, moved_bytes: float) -> float:
+        """Microseconds of moving that many bytes."""
+        return 1e6 * moved_bytes / self.bytes_per_s
+
+    def least_us(self, flops: float, moved_bytes: float, tf32_flops: float = 0) -> float:
         """The lower bound in microseconds that the roofs allow for that work, without any launch."""
-        return 1e6 * max(flops / self.flops_per_s, moved_bytes / self.bytes_per_s)
+        return max(self.compute_us(flops, tf32_flops), self.memory_us(moved_bytes))
 
 
 @dataclass(frozen=True)
@@ -55,7 +65,7 @@ class TimeModel:
     ceilings: Ceilings | None
     trust_xla: bool
 
-    def time(self, instruction: Instruction, flops: int, moved_bytes: int) -> tuple[float | None, str]:
+    def time(self, instruction: Instruction, work: Work, moved_bytes: int) -> tuple[float | None, str]:
         """Microseconds of one run of ``instruction`` with its launch, and their source (``xla``, ``roofline`` or
         ``measured``); (None, "") without an estimate of XLA's or ceilings."""
         us = _estimate_us(instruction) if self.trust_xla else None
@@ -64,7 +74,7 @@ class TimeModel:
         if self.ceilings is None:
             return None, ""
         source = MEASURED if self.ceilings.measured else ROOFLINE
-        return self.ceilings.least_us(flops, moved_bytes) + LAUNCH_US, source
+        return self.ceilings.least_us(work.flops, moved_bytes, work.tf32_flops) + LAUNCH_US, source
 
 
 def _estimate_us(instruction: Instruction) -> float | None:
@@ -75,8 +85,10 @@ def _estimate_us(instruction: Instruction) -> float | None:
 
 def ceilings_of(target: Target) -> Ceilings | None:
     """The ceilings of the target's spec; None when it has no spec."""
-    peaks = target.peaks
-    return Ceilings(peaks.fp32_flops_per_s, peaks.memory_bytes_per_s, f"spec of {target.name}") if peaks else None
+    if (peaks := target.peaks) is None:
+        return None
+    source = f"spec of {target.name}"
+    return Ceilings(peaks.fp32_flops_per_s, peaks.memory_bytes_per_s, source, tf32_flops_per_s=peaks.tf32_flops_per_s)
 
 
 def time_model(compiled: Compiled, measured: Ceilings | None = None) -> TimeModel:
@@ -86,10 +98,12 @@ def time_model(compiled: Compiled, measured: Ceilings | None = None) -> TimeMode
     return TimeModel(ceilings_of(compiled.target), trust_xla=compiled.estimates_are_of_target)
 
 
-def roofline_us(target: Target, flops: float, bytes_accessed: int, launches: int) -> float | None:
-    """A whole program on the roof of the target's spec, in microseconds (model); None without a spec.
+def roofline_us(target: Target, cost: Cost, bytes_accessed: int, launches: int) -> float | None:
+    """A whole program with the FLOPs of ``cost`` on the roof of the target's spec, in microseconds (model); None
+    without a spec.
 
-    The longer of arithmetic at fp32 peak and traffic at memory bandwidth, and ``LAUNCH_US`` per launch.
+    The longer of arithmetic at peak and traffic at memory bandwidth, and ``LAUNCH_US`` per launch.
     """
-    ceilings = ceilings_of(target)
-    return None if ceilings is None else ceilings.least_us(flops, bytes_accessed) + launches * LAUNCH_US
+    if (ceilings := ceilings_of(target)) is None:
+        return None
+    return ceilings.least_us(cost.flops, bytes_accessed, cost.tf32_flops) + launches * LAUNCH_US

@@ -27,7 +27,8 @@ class Point:
     There is no rate and no share of the roof if the time excludes ``unmodelled_us_launches``.
 
     ``bound`` is the limit by the model: ``launch`` when launches are more than half of its time, else ``memory`` or
-    ``compute`` by its side of the ridge. ``roof_share`` is modelled over attainable FLOP/s.
+    ``compute`` by the longer of the two. ``roof_share`` is modelled over attainable FLOP/s; products that may use TF32
+    are held against its peak.
     """
 
     name: str
@@ -86,7 +87,8 @@ def _point(name: str, found: Totals, whole: Totals, ceilings: Ceilings | None) -
     intensity = found.intensity_flop_per_byte
     timed = found.model_us is not None and not found.unmodelled_us_launches
     modelled = found.flops / (found.model_us * 1e-6) if timed and found.model_us else None
-    attainable = ceilings.attainable_flops_per_s(intensity) if ceilings else None
+    least_us = ceilings.least_us(found.flops, found.bytes, found.tf32_flops) if ceilings else 0.0
+    attainable = 1e6 * found.flops / least_us if least_us else (0.0 if ceilings else None)
     return Point(
         name=name,
         dynamic_launches=found.dynamic_launches,
@@ -108,4 +110,5 @@ def _bound(found: Totals, ceilings: Ceilings | None) -> str:
         return "launch"
     if ceilings is None:
         return "unknown"
-    return "compute" if found.intensity_flop_per_byte >= ceilings.ridge_flop_per_byte else "memory"
+    compute_us, memory_us = ceilings.compute_us(found.flops, found.tf32_flops), ceilings.memory_us(found.bytes)
+    return "compute" if compute_us >= memory_us else "memory"

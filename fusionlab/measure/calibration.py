@@ -132,11 +132,12 @@ def predicted_us(
 
 
 def changed(ceilings: Ceilings, what_if: WhatIf) -> Ceilings:
-    """``ceilings`` with the figures of ``what_if``. SM count and clock scale the peak; InputError without a spec that
-    has both."""
+    """``ceilings`` with the figures of ``what_if``. SM count and clock scale the peak, and the peak of TF32 scales with
+    it; InputError without a spec that has both."""
     if what_if.target is not None:
         ceilings = ceilings_of(what_if.target) or ceilings
     flops, moved = ceilings.flops_per_s, ceilings.bytes_per_s
+    in_tf32 = (ceilings.tf32_flops_per_s or flops) / flops
     if what_if.sms is not None or what_if.clock_ghz is not None:
         name = ceilings.source.removeprefix("spec of ")
         now = load_target(name).peaks if ceilings.source.startswith("spec of ") else None
@@ -147,7 +148,7 @@ def changed(ceilings: Ceilings, what_if: WhatIf) -> Ceilings:
         flops = what_if.tflops * 1e12
     if what_if.bandwidth_gb_s is not None:
         moved = what_if.bandwidth_gb_s * 1e9
-    return Ceilings(flops, moved, what_if.label)
+    return Ceilings(flops, moved, what_if.label, tf32_flops_per_s=in_tf32 * flops)
 
 
 def parse_what_if(text: str) -> WhatIf:
@@ -178,7 +179,7 @@ def parse_what_if(text: str) -> WhatIf:
 def _time_us(fits: Mapping[str, FamilyFit], kernels: Iterable[MeasuredKernel], roofs: Ceilings) -> float:
     total = 0.0
     for one in kernels:
-        roof_us, fit = roofs.least_us(one.flops, one.bytes), fits.get(one.family)
+        roof_us, fit = roofs.least_us(one.flops, one.bytes, one.tf32_flops), fits.get(one.family)
         total += fit.time_us(one.dynamic_launches, roof_us) if fit else roof_us
     return total
 
@@ -218,7 +219,7 @@ def _fit(family: str, kernels: Sequence[MeasuredKernel], ceilings: Ceilings) -> 
 
     measured = np.array([one.measured_us for one in kernels])
     launches = np.array([float(one.dynamic_launches) for one in kernels])
-    roofs = np.array([ceilings.least_us(one.flops, one.bytes) for one in kernels])
+    roofs = np.array([ceilings.least_us(one.flops, one.bytes, one.tf32_flops) for one in kernels])
     root = np.sqrt(1 / measured)
     (overhead, slope), _ = nnls(np.stack([launches, roofs], axis=1) * root[:, None], measured * root)
     fitted = overhead * launches + slope * roofs

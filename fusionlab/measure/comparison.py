@@ -126,10 +126,12 @@ def has_samples(record: Record, clock: str) -> bool:
 
 
 def kernels_of(variant: Mapping[str, Any]) -> tuple[MeasuredKernel, ...]:
-    """The measured kernels of a variant of a record, without unknown columns; the inverse of ``kernel_table``."""
+    """The measured kernels of a variant of a record, without unknown columns; the inverse of ``kernel_table``.
+
+    Older records do not say which products may use TF32: there ``tf32_flops`` is 0."""
     table = variant["kernels"]
-    places = [table["columns"].index(name) for name in KERNEL_COLUMNS]
-    return tuple(MeasuredKernel(*(row[at] for at in places)) for row in table["rows"])
+    places = [(name, table["columns"].index(name)) for name in KERNEL_COLUMNS if name in table["columns"]]
+    return tuple(MeasuredKernel(**{name: row[at] for name, at in places}) for row in table["rows"])
 
 
 def measured_by(kernels: Iterable[MeasuredKernel], columns: Sequence[str]) -> dict[tuple[str, ...], float]:

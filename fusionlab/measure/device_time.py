@@ -46,6 +46,7 @@ class MeasuredKernel:
     bytes: int
     model_us: float | None
     measured_us: float
+    tf32_flops: int = 0
 
 
 KERNEL_COLUMNS = tuple(one.name for one in dataclasses.fields(MeasuredKernel))

@@ -1,5 +1,7 @@
 """Cost rules: against XLA's own figures for loop-free programs, by hand where XLA has none, and never free."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -102,6 +104,27 @@ def test_an_opaque_call_is_named(program_of_text):
     cost = program_cost(program_of_text(text))
     assert cost.unmodelled == {"custom call @mystery": 1}
     assert cost.flops == 4
+
+
+@pytest.mark.parametrize(
+    ("dtype", "precision", "in_tf32"),
+    [
+        ("float32", None, True),
+        ("float32", "high", True),
+        ("float32", ("high", "highest"), False),
+        ("float32", "TF32_TF32_F32", True),
+        ("float32", "F32_F32_F32", False),
+        ("float64", None, False),
+        ("bfloat16", None, False),
+    ],
+)
+def test_products_that_a_library_may_compute_in_tf32(dtype, precision, in_tf32):
+    with jax.enable_x64(True):
+        x, w = X.astype(dtype), W.astype(dtype)
+        layer = partial(lambda x, w: jnp.tanh(jnp.dot(x, w, precision=precision)))
+        cost = program_cost(as_program(layer, x, w, platform="cuda"))
+    product = 2 * 32 * 48 * 16
+    assert (cost.flops, cost.tf32_flops) == (product + 32 * 16, product if in_tf32 else 0)
 
 
 def test_costs_add_and_scale():

@@ -37,7 +37,7 @@ def rows_of(hlo=TEXT, measured=None, **changes):
 @pytest.mark.parametrize(
     ("name", "work"),
     [
-        ("dot", Work(2 * 8 * 4 * 16)),
+        ("dot", Work(2 * 8 * 4 * 16, tf32_flops=2 * 8 * 4 * 16)),
         ("kernel", Work(32 + 32 + 32)),
         ("turned", Work(0)),
         ("odd", Work(0, ("custom-call somebodys_library",))),
@@ -136,6 +136,25 @@ def test_modelled_time_is_xlas_where_it_has_one(cost, us):
     assert (dot.model_us, dot.model_source) == (pytest.approx(1 + 1e6 * dot.bytes / bandwidth), "roofline")
 
 
+@pytest.mark.parametrize(
+    ("precision", "in_tf32"),
+    [
+        ('"operand_precision":["DEFAULT","HIGH"],"algorithm":"ALG_UNSET"', True),
+        ('"operand_precision":["HIGH","HIGHEST"],"algorithm":"ALG_UNSET"', False),
+        ('"operand_precision":["HIGHEST","HIGHEST"],"algorithm":"ALG_DOT_TF32_TF32_F32"', True),
+        ('"operand_precision":["DEFAULT","DEFAULT"],"algorithm":"ALG_DOT_TF32_TF32_F32_X3"', False),
+    ],
+)
+def test_a_product_that_may_use_tf32_is_held_against_its_peak(precision, in_tf32):
+    config = '"gemm_backend_config": {'
+    assert config in TEXT
+    rows = rows_of(TEXT.replace(config, f'{config}"precision_config":{{{precision}}},'))
+    assert rows["dot"].tf32_flops == (rows["dot"].flops if in_tf32 else 0)
+    ceilings = Ceilings(1e6, 1e12, "given", tf32_flops_per_s=4e6)
+    point = next(point for point in family_points(tuple(rows.values()), ceilings) if point.name == "gemm")
+    assert point.attainable_flops_per_s == pytest.approx(4e6 if in_tf32 else 1e6)
+
+
 def test_estimates_of_another_device_are_not_used():
     assert {row.model_source for row in rows_of(estimates_are_of_target=False).values()} == {"roofline"}
 
@@ -164,7 +183,7 @@ def test_points_stand_under_the_roof():
     rows = launch_rows(compiled_of(TEXT))
     ceilings = Ceilings(1e12, 1e11, "as given")
     assert ceilings.ridge_flop_per_byte == 10
-    assert (ceilings.attainable_flops_per_s(2), ceilings.attainable_flops_per_s(50)) == (2e11, 1e12)
+    assert (ceilings.least_us(2e6, 1e6), ceilings.least_us(50e6, 1e6)) == (10, 50)
     points = family_points(rows, ceilings)
     assert points[-1].name == "all"
     assert sum(point.model_share for point in points[:-1]) == pytest.approx(1)

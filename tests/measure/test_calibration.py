@@ -1,5 +1,6 @@
 """The model fitted to measured kernels: numbers that it must find again, errors, and predictions."""
 
+import dataclasses
 import json
 
 import pytest
@@ -14,12 +15,13 @@ PEAKS = load_target("h200").peaks
 OVERHEAD_US, EFFICIENCY = 3.0, 0.5
 
 
-def kernel(at, slower=1.0):
+def kernel(at, slower=1.0, in_tf32=False):
     """A kernel of 10 launches that takes 3 us a launch and reaches half of the H200's roof."""
     flops, moved = 10**9 * (at + 1), 10**6 * (at % 3 + 1)
-    roof = 1e6 * max(flops / PEAKS.fp32_flops_per_s, moved / PEAKS.memory_bytes_per_s)
-    us = slower * (10 * OVERHEAD_US + roof / EFFICIENCY)
-    return made.kernel(f"k{at}", "gemm", us, dynamic_launches=10, measured_launches=10.0, flops=flops, bytes=moved)
+    peak = PEAKS.tf32_flops_per_s if in_tf32 else PEAKS.fp32_flops_per_s
+    us = slower * (10 * OVERHEAD_US + 1e6 * max(flops / peak, moved / PEAKS.memory_bytes_per_s) / EFFICIENCY)
+    figures = {"flops": flops, "bytes": moved, "tf32_flops": flops if in_tf32 else 0}
+    return made.kernel(f"k{at}", "gemm", us, dynamic_launches=10, measured_launches=10.0, **figures)
 
 
 def record(model="ferminet", spec="h200", slower=1.0):
@@ -35,6 +37,18 @@ def test_the_fit_finds_what_the_kernels_were_made_with():
     assert fit.kernel_error < 1e-3
     assert found.held_out
     assert found.error < 1e-3
+
+
+def test_products_in_tf32_reach_their_own_roof_and_older_records_say_nothing_of_them():
+    kernels = [kernel(at, in_tf32=at % 2 == 0) for at in range(8)]
+    both = made.variant(kernels=kernels)
+    found = calibrate([{**record(), "variants": [both]}])
+    assert found.fits["gemm"].efficiency == pytest.approx(EFFICIENCY, rel=1e-3)
+    assert found.fits["gemm"].kernel_error < 1e-3
+    column = both["kernels"]["columns"].index("tf32_flops")
+    for row in (both["kernels"]["columns"], *both["kernels"]["rows"]):
+        del row[column]
+    assert kernels_of(both)[0] == dataclasses.replace(kernels_of(made.variant(kernels=kernels))[0], tf32_flops=0)
 
 
 def test_the_error_is_that_of_programs_that_were_not_fitted():

@@ -6,6 +6,7 @@ GPU. Those of this folder are minimal, because XLA rejects unknown fields.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,9 @@ from fusionlab.errors import InputError, unknown
 from fusionlab.files import read_file
 
 _SPECS = Path(__file__).parent
+_TF32 = {"8.0": 512, "8.6": 256, "8.7": 256, "9.0": 1024}
+"""Dense multiply-adds in TF32 per SM and clock by compute capability: NVIDIA's data sheets of A100 (156 TFLOP/s at
+1.41 GHz), RTX A5000 (222 TFLOP/s in sparse FP16, four times the rate) and H100 SXM (495 TFLOP/s at 1.83 GHz)."""
 _REQUIRED = (
     "threads_per_block_limit", "threads_per_warp", "threads_per_core_limit", "shared_memory_per_block",
     "shared_memory_per_core", "core_count", "fpus_per_core", "memory_bandwidth", "l2_cache_size", "clock_rate_ghz",
@@ -25,10 +29,12 @@ _REQUIRED = (
 
 @dataclass(frozen=True)
 class Peaks:
-    """Peak figures of a GPU from its spec. FP32 peak = cores x lanes per core x 2 (fused multiply-add) x clock."""
+    """Peak figures of a GPU from its spec. FP32 peak = cores x lanes per core x 2 (fused multiply-add) x clock; TF32 is
+    the tensor cores', or FP32's where the rate is not known or the environment has ``NVIDIA_TF32_OVERRIDE=0``."""
 
     memory_bytes_per_s: float
     fp32_flops_per_s: float
+    tf32_flops_per_s: float
     l2_bytes: int
     memory_bytes: int
     cores: int
@@ -58,9 +64,12 @@ class Target:
             return None
         fields = _parse(self.spec)
         cores = int(fields["core_count"])
+        lanes, per_lane = float(fields["fpus_per_core"]), cores * 2 * float(fields["clock_rate_ghz"]) * 1e9
+        in_tf32 = lanes if os.environ.get("NVIDIA_TF32_OVERRIDE") == "0" else _TF32.get(self.sm, lanes)
         return Peaks(
             memory_bytes_per_s=float(fields["memory_bandwidth"]),
-            fp32_flops_per_s=cores * float(fields["fpus_per_core"]) * 2 * float(fields["clock_rate_ghz"]) * 1e9,
+            fp32_flops_per_s=lanes * per_lane,
+            tf32_flops_per_s=in_tf32 * per_lane,
             l2_bytes=int(fields["l2_cache_size"]),
             memory_bytes=int(fields["device_memory_size"]),
             cores=cores,

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from fusionlab.hlo.cost import call_flops
+from fusionlab.hlo.cost import call_flops, may_use_tf32
 from fusionlab.hlo.ops import OPS, family_of_target
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction, Shape
 
@@ -76,13 +77,16 @@ def family_of_kernel(name: str, opcode: str, custom_call_target: str = "") -> st
 
 @dataclass(frozen=True)
 class Work:
-    """FLOPs of one run, and its opcodes and custom-call targets without a rule."""
+    """FLOPs of one run, its opcodes and custom-call targets without a rule, and the part of the FLOPs that a GPU's
+    library may compute in TF32."""
 
     flops: int = 0
     unmodelled: tuple[str, ...] = ()
+    tf32_flops: int = 0
 
     def __add__(self, other: Work) -> Work:
-        return Work(self.flops + other.flops, (*self.unmodelled, *other.unmodelled))
+        unmodelled = (*self.unmodelled, *other.unmodelled)
+        return Work(self.flops + other.flops, unmodelled, self.tf32_flops + other.tf32_flops)
 
 
 def work_of(module: HloModule, computation: Computation, instruction: Instruction) -> Work:
@@ -120,11 +124,19 @@ def _of_call(computation: Computation, call: Instruction) -> Work:
         return Work(int(stated[1]))
     shapes = _operands(computation, call)
     if "gemm_backend_config" in call.backend_config:
-        numbers = call.backend_config["gemm_backend_config"]["dot_dimension_numbers"]
-        contracted = math.prod(shapes[0].dims[int(axis)] for axis in numbers["lhs_contracting_dimensions"])
-        return Work(2 * _arrays(call.shape)[0].size * contracted)
+        config, result = call.backend_config["gemm_backend_config"], _arrays(call.shape)[0]
+        contracted_axes = config["dot_dimension_numbers"]["lhs_contracting_dimensions"]
+        product = 2 * result.size * math.prod(shapes[0].dims[int(axis)] for axis in contracted_axes)
+        return Work(product, tf32_flops=product if _gemm_may_use_tf32(config, [*shapes[:2], result]) else 0)
     flops = call_flops(target, [shape.dims for shape in shapes])
     return Work(unmodelled=(f"custom-call {target}",)) if flops is None else Work(flops)
+
+
+def _gemm_may_use_tf32(config: Mapping[str, Any], shapes: Iterable[Shape]) -> bool:
+    asked = config.get("precision_config", {})
+    if (algorithm := asked.get("algorithm", "ALG_UNSET")) != "ALG_UNSET":
+        return bool(algorithm == "ALG_DOT_TF32_TF32_F32")
+    return may_use_tf32((one.dtype for one in shapes), asked.get("operand_precision", ()))
 
 
 def _dot(module: HloModule, computation: Computation, one: Instruction) -> int:
