@@ -6,41 +6,36 @@ and on a GPU.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 
-from fusionlab.bench.prepared import TRUTH, Preparation
+from fusionlab.bench.compilation import ALONE, LEFT_OUT, compile_all, of_variants, without_graphs
+from fusionlab.bench.prepared import TRUTH, AheadOfTime, Preparation
 from fusionlab.bench.variants import Failure, Variant, attempt
-from fusionlab.codegen.compile import NO_AUTOTUNING, Compiled, compile_program
-from fusionlab.codegen.cpu_options import CPU_OPTIONS
+from fusionlab.codegen.compile import NO_AUTOTUNING, Compiled
 from fusionlab.codegen.executable import Executable
 from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.check import compare
-from fusionlab.equivalence.oracle import Options, Runner, converted, remembered
+from fusionlab.equivalence.oracle import Runner, converted, remembered
 from fusionlab.equivalence.samples import Sample
 from fusionlab.equivalence.verdict import Verdict
-from fusionlab.hlo.program import Program
 from fusionlab.ledger.footprint import peak_bytes
 from fusionlab.measure.device_time import RUNS, DeviceTime, device_time
 from fusionlab.measure.environment import allocator_bytes
 from fusionlab.measure.intervals import interleaved
-from fusionlab.measure.ncu import WITHOUT_GRAPHS, KernelCounters, counters_of
+from fusionlab.measure.ncu import KernelCounters, counters_of
 from fusionlab.measure.nvml import DeviceState, Nvml
 from fusionlab.measure.profiler import trace_runs
 from fusionlab.study import Progress
 
-_ALONE = "compile without CUDA graphs"
-LEFT_OUT = "left out: the time limit was reached"
 _ENERGY_S = 2.0
 _MOST_ENERGY_RUNS = 20_000
 
@@ -62,8 +57,9 @@ class MeasurementPlan:
     jobs: int = 1
 
     def options(self, target: Target) -> Mapping[str, str | int | bool]:
-        """XLA's options for the attached ``target``."""
-        return NO_AUTOTUNING if target.kind == "cuda" and not self.autotune else {}
+        """XLA's options for ``target``; for an absent GPU there is no autotuning."""
+        tuned = self.autotune and target.attached
+        return NO_AUTOTUNING if target.kind == "cuda" and not tuned else {}
 
 
 @dataclass
@@ -77,7 +73,7 @@ class Measured:
     allocator_peak_bytes: int | None = None
     wall_us: Sequence[float] = ()
     wall_without_graphs_us: Sequence[float] | None = None
-    device: DeviceTime = dataclasses.field(default_factory=DeviceTime)
+    device: DeviceTime = field(default_factory=DeviceTime)
     energy_j: float | None = None
     counters: Sequence[KernelCounters] | None = None
     before: DeviceState | None = None
@@ -96,26 +92,17 @@ class Measured:
 
 @dataclass(frozen=True)
 class Ready:
-    """All that runs on the device: the variants that could be compiled, and the float64 truth if it could."""
+    """All that runs on the device: the variants that could be compiled, and the float64 truth if it could; and what was
+    compiled ahead of time, these or others."""
 
     variants: Sequence[Measured]
     truth: Runner | None
+    ahead: Mapping[str, AheadOfTime] = field(default_factory=dict)
 
 
 def _ran(one: Measured) -> bool:
     one.run()
     return True
-
-
-@dataclass(frozen=True)
-class _Compilation:
-    """A program to compile with ``options``; ``name`` and ``step`` are those of its ``Failure``."""
-
-    name: str
-    step: str
-    program: Program
-    options: Options
-    required: bool = False
 
 
 def compiled(
@@ -124,12 +111,8 @@ def compiled(
     """Compile for the attached ``target``, and place the arguments there, once for all.
 
     What has not begun at ``until`` is left out, but for the reference."""
-    name, options = found.variants[0].name, plan.options(target)
-    asked = [_Compilation(one.name, "compile", one.program, options, one.name == name) for one in found.variants]
-    if found.truth is not None:
-        exactly = CPU_OPTIONS if target.kind == "cpu" else NO_AUTOTUNING
-        asked.append(_Compilation(name, TRUTH, found.truth, exactly))
-    made = _compile_all(asked, target, plan, until, failures, progress)
+    asked = of_variants(found, target, plan.options(target))
+    made = compile_all(asked, found.executables, target, plan.jobs, until, failures, progress)
     truth = made.pop() if found.truth is not None else None
     ready: list[Measured] = []
     for variant, one in zip(found.variants, made, strict=True):
@@ -137,30 +120,7 @@ def compiled(
             assert one.executable is not None
             arrays = ready[0].placed if ready else found.sample.arrays
             ready.append(Measured(variant, one, one.executable.place(arrays)))
-    return Ready(ready, remembered(_in_float64(truth)) if truth else None)
-
-
-def _compile_all(
-    asked: Sequence[_Compilation], target: Target, plan: MeasurementPlan, until: float, failures: list[Failure],
-    progress: Progress,
-) -> list[Compiled | None]:  # fmt: skip
-    """The results in order, ``plan.jobs`` at a time (XLA compiles without Python's lock); None for what failed or had
-    not begun at ``until``."""
-
-    def one(each: _Compilation) -> tuple[Compiled | None, list[Failure]]:
-        if time.monotonic() > until and not each.required:
-            return None, [Failure(each.name, each.step, LEFT_OUT)]
-        progress(f"{each.step}: {each.name} ({each.program.ops:,} ops) for {target.name}")
-        own: list[Failure] = []
-        made = attempt(each.name, each.step, partial(compile_program, each.program, target, options=each.options), own)
-        if made is not None:
-            progress(f"{each.step}: {each.name} took {made.compile_s:.1f} s")
-        return made, own
-
-    with ThreadPoolExecutor(plan.jobs) as pool:
-        results = list(pool.map(one, asked))
-    failures.extend(failure for _, own in results for failure in own)
-    return [made for made, _ in results]
+    return Ready(ready, remembered(_in_float64(truth)) if truth else None, found.executables)
 
 
 def _in_float64(truth: Compiled) -> Runner:
@@ -220,7 +180,7 @@ def check_on_device(
 
 def time_all(
     measured: Sequence[Measured], target: Target, plan: MeasurementPlan, until: float, nvml: Nvml | None,
-    failures: list[Failure], progress: Progress,
+    failures: list[Failure], progress: Progress, ahead: Mapping[str, AheadOfTime] | None = None,
 ) -> None:  # fmt: skip
     """Fill in wall time, device time, wall time without CUDA graphs, energy, and the device's state, in this order; of
     all but the first, what has not begun at ``until`` is left out."""
@@ -242,7 +202,7 @@ def time_all(
         one.after = nvml.state() if nvml else None
     alone = {one.variant.name: one for one in measured}
     if target.kind == "cuda":
-        alone = _without_graphs(measured, target, plan, until, failures, progress)
+        alone = _alone(measured, target, plan, until, failures, progress, ahead or {})
     for one in measured:
         if one.variant.name in alone and in_time("trace", one):
             again = alone[one.variant.name]
@@ -266,20 +226,20 @@ def time_all(
             one.counters = attempt(one.variant.name, "counters", ask, failures)
 
 
-def _without_graphs(
+def _alone(
     measured: Sequence[Measured], target: Target, plan: MeasurementPlan, until: float, failures: list[Failure],
-    progress: Progress,
+    progress: Progress, ahead: Mapping[str, AheadOfTime],
 ) -> dict[str, Measured]:  # fmt: skip
-    """The same programs compiled without CUDA graphs, by name: every kernel is launched by itself, and has an event of
-    its own in a trace (of a graph, JAX 0.11's has one). What cannot be compiled or run is left out."""
-    options = {**plan.options(target), **WITHOUT_GRAPHS}
-    asked = [_Compilation(one.variant.name, _ALONE, one.variant.program, options) for one in measured]
+    """The same programs compiled without CUDA graphs, by name. What cannot be compiled or run is left out."""
+    asked = without_graphs([one.variant for one in measured], plan.options(target))
     found: dict[str, Measured] = {}
-    for one, made in zip(measured, _compile_all(asked, target, plan, until, failures, progress), strict=True):
+    for one, made in zip(
+        measured, compile_all(asked, ahead, target, plan.jobs, until, failures, progress), strict=True
+    ):
         if made is None:
             continue
         again, name = replace(one, compiled=made), one.variant.name
-        if attempt(name, _ALONE, partial(_ran, again), failures):
+        if attempt(name, ALONE, partial(_ran, again), failures):
             found[name] = again
     return found
 

@@ -3,7 +3,8 @@
     source -> variants (lower, rewrite, check), float64 truth, inputs -> archive        any machine, for an absent GPU
     archive -> compile, run, check, time -> record                                       the device
 
-An archive is a ZIP file: ``prepared.json``, ``inputs.npz``, and one StableHLO module for each program.
+An archive is a ZIP file: ``prepared.json``, ``inputs.npz``, one StableHLO module for each program, and in ``compiled/``
+what was compiled ahead of time (``bench.compilation``): a JSON record and XLA's executable for each compile.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ import jax
 import numpy as np
 
 from fusionlab.bench.variants import FUSED, Failure, Variant, attempt, last_of, make_variants
+from fusionlab.codegen.cache import RECORDED_TEXTS
+from fusionlab.codegen.compile import Memory
 from fusionlab.codegen.executable import numpy_dtype
 from fusionlab.codegen.raising import Raising, raise_program
 from fusionlab.codegen.raising.devices import RaisingOfAllDevices
+from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.oracle import converted
 from fusionlab.equivalence.samples import Sample, signature_samples
 from fusionlab.equivalence.verdict import Verdict
@@ -51,6 +55,14 @@ _FIELDS = {
     "workload": dict, "pipeline": str, "platform": str, "check_walkers": int | None, "samples_walkers": bool,
     "seed": int, "log_psi": dict | None, "prepared_with": dict,
 }  # fmt: skip
+_COMPILED = {
+    **dict.fromkeys(RECORDED_TEXTS, str),
+    "format": int,
+    "memory": dict,
+    "compile_s": float,
+    "options": dict,
+    "artifacts": dict,
+}
 _DAMAGED = (
     zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, RecursionError, LookupError,
     AttributeError, TypeError, ValueError, OSError, MemoryError,
@@ -59,12 +71,21 @@ _DAMAGED = (
 
 
 @dataclass(frozen=True)
+class AheadOfTime:
+    """A compile ahead of time: its record without the executable (``codegen.cache``), and the executable."""
+
+    record: dict[str, Any]
+    serialized: bytes
+
+
+@dataclass(frozen=True)
 class Preparation:
     """The variants of a source, the reference first, and what they are measured with.
 
     ``truth`` is the source's own function in float64 (None where it cannot be lowered, or only verdicts are asked
     for), ``sample`` the arguments of all runs, drawn from ``seed``; ``workload`` and ``log_psi`` are fields of the
-    record. ``prepared_with`` are versions, flags and commit; ``samples_walkers``: the program samples.
+    record. ``prepared_with`` are versions, flags and commit; ``samples_walkers``: the program samples. ``executables``
+    are what was compiled ahead of time, by keys of ``bench.compilation``.
     """
 
     workload: dict[str, Any]
@@ -79,6 +100,12 @@ class Preparation:
     truth: Program | None = None
     log_psi: dict[str, float] | None = None
     prepared_with: dict[str, Any] = dataclasses.field(default_factory=software)
+    executables: Mapping[str, AheadOfTime] = dataclasses.field(default_factory=dict)
+
+    def require_platform(self, target: Target) -> None:
+        """InputError where ``target`` is of another platform than the programs."""
+        if self.platform != target.kind:
+            raise InputError(f"prepared for {self.platform}, but target {target.name} is {target.kind}")
 
     def save(self, path: Path) -> None:
         """Write the archive ``path``, whole or not at all; InputError when it cannot be written."""
@@ -95,6 +122,7 @@ class Preparation:
             "failures": [dataclasses.asdict(one) for one in self.failures],
             "inputs": self.sample.label,
             "programs": {name: one.name for name, one in programs.items()},
+            "executables": list(self.executables),
         }
         inputs, archive = io.BytesIO(), io.BytesIO()
         np.savez(inputs, *self.sample.arrays)
@@ -103,6 +131,9 @@ class Preparation:
             file.writestr("inputs.npz", inputs.getvalue())
             for name, program in programs.items():
                 file.writestr(f"{name}.mlirbc", program.bytecode)
+            for key, one in self.executables.items():
+                file.writestr(f"compiled/{key}.json", json.dumps(one.record))
+                file.writestr(f"compiled/{key}.bin", one.serialized)
         write_whole(path, archive.getvalue())
 
     @staticmethod
@@ -119,7 +150,8 @@ class Preparation:
                 with np.load(io.BytesIO(inputs), allow_pickle=False) as stored:
                     arrays = tuple(stored[f"arr_{at}"] for at in range(len(stored.files)))
                 modules = {name: file.read(f"{name}.mlirbc") for name in document["programs"]}
-            found = _read(document, modules, arrays, path)
+                executables = {key: _ahead_of_time(file, key) for key in document.get("executables", ())}
+            found = dataclasses.replace(_read(document, modules, arrays, path), executables=executables)
         except InputError:
             raise
         except _DAMAGED as error:
@@ -165,6 +197,12 @@ def _read(document: Any, modules: dict[str, bytes], arrays: tuple[np.ndarray, ..
     if not isinstance(found.prepared_with["versions"]["jax"], str):
         raise ValueError("it does not say with which JAX it was prepared")
     return found
+
+
+def _ahead_of_time(file: zipfile.ZipFile, key: str) -> AheadOfTime:
+    record = _fields(json.loads(file.read(f"compiled/{key}.json")), _COMPILED)
+    Memory(**record["memory"])
+    return AheadOfTime(record, file.read(f"compiled/{key}.bin"))
 
 
 def _require_small(file: zipfile.ZipFile) -> None:

@@ -55,8 +55,7 @@ def bench(
     started = datetime.datetime.now(datetime.UTC)
     until = time.monotonic() + (math.inf if plan.time_limit is None else plan.time_limit)
     found = prepare_it()
-    if found.platform != target.kind:
-        raise InputError(f"prepared for {found.platform}, but target {target.name} is {target.kind}")
+    found.require_platform(target)
     if (others := found.prepared_with["versions"]["jax"]) != versions():
         progress(f"prepared with {others}, measured with {versions()}")
     failures, measured = list(found.failures), list[Measured]()
@@ -103,7 +102,7 @@ def _measured(
         measured = measurement.check_on_device(measured, found.sample, ready.truth, failures, decides=decides)
     _require_reference(name, measured, failures)
     nvml = open_nvml() if target.kind == "cuda" else None
-    measurement.time_all(measured, target, plan, until, nvml, failures, progress)
+    measurement.time_all(measured, target, plan, until, nvml, failures, progress, ready.ahead)
     return measured
 
 

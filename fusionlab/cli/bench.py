@@ -22,13 +22,16 @@ from fusionlab.workload import Workload
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from fusionlab.bench.measurement import MeasurementPlan
     from fusionlab.bench.prepared import Preparation
     from fusionlab.codegen.targets import Target
     from fusionlab.equivalence.verdict_store import VerdictStore
+    from fusionlab.study import Progress
 
 _CPU_WALKERS = 16
 """Walkers that a CPU evaluates in a second; 1,024 take minutes."""
 _OF_TIMING = ("runs", "repeats", "records", "counters", "autotune", "time_limit", "jobs")
+_OF_COMPILING = ("autotune", "jobs")
 _OF_ALL = ("file", "device", "as_json", "quiet")
 """The options of timing, and those that go with preparing and with timing alike."""
 _MOST_SEED = 2**32 - 1
@@ -62,7 +65,8 @@ _MOST_SEED = 2**32 - 1
 @click.option(
     "--prepare",
     type=click.Path(path_type=Path),
-    help="Only make and check everything for --device, also an absent one, in this archive: the FILE of a later run.",
+    help="Only make and check everything for --device, also an absent one, in this archive: the FILE of a later run. "
+    "Of such a FILE: compile its programs, too.",
 )
 @options.check_walkers("Walkers of the equivalence check.")
 @options.cache
@@ -104,13 +108,15 @@ def command(
     if prepare is not None:
         options.require_file_name(str(prepare), "--prepare")
     given = options.on_command_line(click.get_current_context())
-    if prepare is not None and (timing := [word for name, word in given.items() if name in _OF_TIMING]):
+    of_compiling = _OF_COMPILING if is_prepared(source["file"]) else ()
+    timing = [word for name, word in given.items() if name in _OF_TIMING and name not in of_compiling]
+    if prepare is not None and timing:
         raise InputError(f"--prepare times nothing: leave {timing[0]} out")
     if prepare is not None and check_only:
         raise InputError("--check-only keeps verdicts alone, and --prepare makes more: name one of them")
     if is_prepared(source["file"]):
-        if others := [word for name, word in given.items() if name not in (*_OF_TIMING, *_OF_ALL)]:
-            words = f"{source['file']} has its variants, shown equal, and is only timed"
+        if others := [word for name, word in given.items() if name not in (*_OF_TIMING, *_OF_ALL, "prepare")]:
+            words = f"{source['file']} has its variants, shown equal, and is only compiled and timed"
             raise InputError(f"{words}: leave {others[0]} out")
         make: Callable[[], Preparation] = partial(Preparation.load, Path(source["file"]))
     else:
@@ -121,6 +127,9 @@ def command(
         raise InputError("--records needs the name of a folder, or none for no record")
     if records != "none" and not ahead:
         require_writable(Path(records))
+    measured = MeasurementPlan(**plan)
+    if prepare is not None and is_prepared(source["file"]):
+        return _compile_ahead(make(), target, measured, prepare, console, where["progress"])
     if prepare is not None:
         found = make()
         found.save(prepare)
@@ -128,7 +137,6 @@ def command(
         checked = [{"name": one.name, "verdict": one.verdict.verdict} for one in found.variants]
         document = {"checked": checked, "failures": [asdict(one) for one in found.failures], "path": str(prepare)}
         return document, exit_code(["not shown"] if found.pipeline and FUSED not in map(_name, checked) else [])
-    measured = MeasurementPlan(**plan)
     record = bench(make, target, measured, where["progress"], verdicts_only=check_only)
     print_run(record, console)
     if records != "none" and record["variants"]:
@@ -137,6 +145,24 @@ def command(
         console.print(f"record: {path}", soft_wrap=True)
     names = map(_name, record["checked" if check_only else "variants"])
     return record, exit_code(["not measured"] if record["pipeline"] and FUSED not in names else [])
+
+
+def _compile_ahead(
+    found: Preparation, target: Target, plan: MeasurementPlan, path: Path, console: Console, progress: Progress
+) -> tuple[dict[str, Any], int]:
+    """Write the archive ``path``: ``found`` with its programs compiled for ``target``."""
+    from fusionlab.bench.compilation import compile_ahead
+
+    found.require_platform(target)
+    if not target.attached and plan.autotune:
+        progress(f"not autotuned: there is no {target.name}; the run takes these with --no-autotune")
+    made, failures = compile_ahead(found, target, plan.options(target), plan.jobs, progress)
+    made.save(path)
+    for one in failures:
+        console.print(f"not compiled: {one.name} ({one.step}): {one.reason}", soft_wrap=True)
+    console.print(f"archive: {path}, with {len(made.executables)} executables", soft_wrap=True)
+    document = {"executables": len(made.executables), "failures": [asdict(one) for one in failures], "path": str(path)}
+    return document, exit_code(["not compiled"] if failures else [])
 
 
 def _name(variant: dict[str, Any]) -> Any:

@@ -18,7 +18,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.store import Store, digest_of
 
 _FORMAT = 2
-_TEXTS = (
+RECORDED_TEXTS = (
     "optimized_hlo", "thunk_sequence", "thunk_metadata", "versions", "captured_thunks", "priority_fusion", "fused_hlo"
 )  # fmt: skip
 
@@ -50,17 +50,18 @@ class CompileCache:
 
     def load(self, key: str, program: Program, target: Target) -> Compiled | None:
         """The record stored under ``key``, or None; a file that cannot be read as one is ignored (and replaced)."""
-        return self._entries.load(key, lambda record: _from_json(record, program, target))
+        return self._entries.load(key, lambda record: compiled_from_json(record, program, target))
 
     def store(self, key: str, compiled: Compiled) -> None:
         """Keep ``compiled`` under ``key``. When that fails, log it once and store nothing from then on."""
-        self._entries.store(key, _to_json(compiled))
+        self._entries.store(key, compiled_to_json(compiled))
 
 
-def _to_json(compiled: Compiled) -> dict[str, Any]:
+def compiled_to_json(compiled: Compiled) -> dict[str, Any]:
+    """The record of a compile without its executable, for ``json.dumps``; the inverse of ``compiled_from_json``."""
     return {
         "format": _FORMAT,
-        **{name: getattr(compiled, name) for name in _TEXTS},
+        **{name: getattr(compiled, name) for name in RECORDED_TEXTS},
         "memory": dataclasses.asdict(compiled.memory),
         "compile_s": compiled.compile_s,
         "options": dict(compiled.options),
@@ -68,10 +69,11 @@ def _to_json(compiled: Compiled) -> dict[str, Any]:
     }
 
 
-def _from_json(record: dict[str, Any], program: Program, target: Target) -> Compiled:
+def compiled_from_json(record: dict[str, Any], program: Program, target: Target) -> Compiled:
+    """The record of a compile of ``program`` for ``target``; ValueError, LookupError or TypeError for anything else."""
     if record["format"] != _FORMAT:
         raise ValueError(f"format {record['format']}, expected {_FORMAT}")
-    texts = {name: record[name] for name in _TEXTS}
+    texts = {name: record[name] for name in RECORDED_TEXTS}
     if not all(isinstance(text, str) for text in texts.values()):
         raise ValueError("a text is missing")
     return Compiled(

@@ -10,7 +10,7 @@ import re
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,8 +73,9 @@ class Compiled:
     into CUDA graphs. ``priority_fusion`` are the decisions of the fusion pass, step by step, and ``fused_hlo`` the
     module after it ("" on the CPU). ``options`` are the compile options that were set.
     ``artifacts`` (only with ``dump=True``) maps the ending of each text that XLA dumped to that text. ``compile_s`` is
-    the wall time of the compile itself, also when the record is ``from_cache``. ``estimates_are_of_target`` is False
-    for foreign text whose estimates of times XLA did not make for ``target``.
+    the wall time of the compile itself, also when the record is ``from_cache``. ``serialized`` (only with
+    ``serialize=True``) is the executable as XLA writes it. ``estimates_are_of_target`` is False for foreign text whose
+    estimates of times XLA did not make for ``target``.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Compiled:
     artifacts: Mapping[str, str] = field(default_factory=dict, repr=False)
     from_cache: bool = field(default=False, compare=False)
     executable: Executable | None = field(default=None, compare=False, repr=False)
+    serialized: bytes = field(default=b"", compare=False, repr=False)
     estimates_are_of_target: bool = True
 
     @cached_property
@@ -118,12 +120,14 @@ def compile_program(
     dump: bool = False,
     options: Mapping[str, str | int | bool] | None = None,
     cache: CompileCache | None = None,
+    serialize: bool = False,
 ) -> Compiled:
     """Compile ``program`` for ``target`` with XLA.
 
     ``options`` are XLA flags for this compile only, on top of the target's own. ``cache`` is used for absent targets
-    (whose compiles have no executable). InputError: the program was lowered for another platform, the CUDA plugin is
-    missing, XLA rejects the target's spec, there are fewer devices than it is for. CompileError: XLA fails.
+    (whose compiles have no executable), unless the executable is asked for, as bytes, by ``serialize``. InputError: the
+    program was lowered for another platform, the CUDA plugin is missing, XLA rejects the target's spec, there are fewer
+    devices than it is for. CompileError: XLA fails.
     """
     if program.platform not in ("any", target.kind):
         raise InputError(
@@ -131,14 +135,36 @@ def compile_program(
             f"lower it with platform {target.kind!r}"
         )
     chosen = _options_of(target) | dict(options or {})
-    if cache is None or target.attached:
-        return _compile(program, target, chosen, dump)
+    if cache is None or target.attached or serialize:
+        return _compile(program, target, chosen, dump, serialize)
     key = cache.key(program, target, chosen | {"dump": dump}, versions())
     found = cache.load(key, program, target)
     if found is None:
-        found = _compile(program, target, chosen, dump)
+        found = _compile(program, target, chosen, dump, serialize)
         cache.store(key, found)
     return found
+
+
+def load_compiled(compiled: Compiled, serialized: bytes, program: Program) -> Compiled:
+    """``compiled``, the record of a compile ahead of time for what now is attached, with its executable, loaded from
+    ``serialized``.
+
+    CompileError: XLA does not load it there (another version, another kind of device).
+    """
+    jax_setup.load_jax()
+    import jax
+    from jax._src.lib import _jax
+
+    from fusionlab.codegen.executable import Executable
+
+    devices = _devices(compiled.target, 1)
+    xla_options = _xla_options(devices, dict(compiled.options))
+    try:
+        chosen = _jax.DeviceList(tuple(devices))
+        found = devices[0].client.deserialize_executable(serialized, chosen, xla_options)
+    except (jax.errors.JaxRuntimeError, ValueError) as error:
+        raise CompileError(f"{compiled.name} for {compiled.target.name}: {_first_line(error)}") from error
+    return replace(compiled, executable=Executable(found, tuple(devices), program.inputs))
 
 
 def versions() -> str:
@@ -153,7 +179,9 @@ def _options_of(target: Target) -> dict[str, str | int | bool]:
     return {} if target.attached else dict(_ABSENT_GPU)
 
 
-def _compile(program: Program, target: Target, options: dict[str, str | int | bool], dump: bool) -> Compiled:
+def _compile(
+    program: Program, target: Target, options: dict[str, str | int | bool], dump: bool, serialize: bool
+) -> Compiled:
     jax_setup.load_jax()
     from fusionlab.codegen.executable import Executable
 
@@ -196,6 +224,7 @@ def _compile(program: Program, target: Target, options: dict[str, str | int | bo
         fused_hlo=texts.get("after_priority-fusion.txt", ""),
         artifacts=texts if dump else {},
         executable=Executable(xla_executable, tuple(devices), program.inputs) if target.attached else None,
+        serialized=_serialized(xla_executable, devices[0].client) if serialize else b"",
     )
 
 
@@ -212,8 +241,6 @@ def _backend_compile(
     have whole arguments and results.
     """
     import jax
-    import numpy as np
-    from jax._src import compiler
     from jax._src.lib import _jax
 
     module, several = program.parse(), len(devices) > 1
@@ -221,12 +248,7 @@ def _backend_compile(
         hold_everywhere(module)
     kept = dict(options)
     while True:
-        xla_options = compiler.get_compile_options(
-            num_replicas=1,
-            num_partitions=len(devices),
-            device_assignment=np.array([devices], dtype=object),
-            env_options_overrides={**kept, **dumped},
-        )
+        xla_options = _xla_options(devices, {**kept, **dumped})
         if several and not target.attached:
             build = xla_options.executable_build_options
             build.allow_spmd_sharding_propagation_to_parameters = [True] * len(program.inputs)
@@ -241,10 +263,31 @@ def _backend_compile(
             message = str(error)
             gone = re.search(r"No such compile option: '(\w+)'", message)
             if gone is None or gone[1] not in {**_ABSENT_GPU, **RIGHT_ON_CPU, **_SEVERAL_ON_CPU} or gone[1] not in kept:
-                first = next((line for line in message.splitlines() if line.strip()), type(error).__name__)
-                raise CompileError(f"{program.name} for {target.name}: {first.strip()}") from error
+                raise CompileError(f"{program.name} for {target.name}: {_first_line(error)}") from error
             _log.info("this XLA has no option %s; compiling without it", gone[1])
             del kept[gone[1]]
+
+
+def _xla_options(devices: Sequence[Any], overrides: dict[str, str | int | bool]) -> Any:
+    import numpy as np
+    from jax._src import compiler
+
+    return compiler.get_compile_options(
+        num_replicas=1,
+        num_partitions=len(devices),
+        device_assignment=np.array([devices], dtype=object),
+        env_options_overrides=overrides,
+    )
+
+
+def _serialized(xla_executable: Any, client: Any) -> bytes:
+    if hasattr(xla_executable, "serialize"):
+        return bytes(xla_executable.serialize())
+    return bytes(client.serialize_executable(xla_executable))  # before JAX 0.9
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 def _devices(target: Target, count: int) -> list[Any]:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fusionlab.bench import measurement
+from fusionlab.bench import compilation, measurement
 from fusionlab.bench.measurement import MeasurementPlan, check_on_device, compiled, first_runs, time_all
 from fusionlab.bench.prepared import Preparation, sample_for, truth_of
 from fusionlab.bench.run import overhead_ratio, variant_record
@@ -97,7 +97,7 @@ def test_on_a_gpu_there_are_times_without_graphs_energy_and_shares_of_the_peaks(
         asked.append((target.name, dict(options)))
         return compile_program(program, CPU)
 
-    monkeypatch.setattr(measurement, "compile_program", compile_for)
+    monkeypatch.setattr(compilation, "compile_program", compile_for)
     found, _, _, failures = measured(lambda x: x @ x, lambda x: jnp.tanh(x @ x), target=H200)
     monkeypatch.setattr(measurement, "_ENERGY_S", 0.01)
     time_all(found, H200, MeasurementPlan(runs=3, repeats=4), ALWAYS, FakeNvml(), failures, lambda line: None)
@@ -123,7 +123,7 @@ def test_a_program_that_cannot_be_compiled_without_graphs_keeps_its_other_times(
             raise RuntimeError("INVALID_ARGUMENT: no such option")
         return compile_program(program, CPU)
 
-    monkeypatch.setattr(measurement, "compile_program", compile_for)
+    monkeypatch.setattr(compilation, "compile_program", compile_for)
     found, _, _, failures = measured(jnp.sin, target=H200)
     time_all(found, H200, MeasurementPlan(runs=2, repeats=2), ALWAYS, None, failures, lambda line: None)
     assert [one.step for one in failures] == ["compile without CUDA graphs"]
@@ -135,12 +135,12 @@ def test_a_program_that_cannot_be_compiled_without_graphs_keeps_its_other_times(
 
 def test_what_has_not_begun_at_the_time_limit_is_left_out_but_for_wall_times(measured, monkeypatch):
     monkeypatch.setattr(
-        measurement, "compile_program", lambda program, target, *, options: compile_program(program, CPU)
+        compilation, "compile_program", lambda program, target, *, options: compile_program(program, CPU)
     )
     found, _, _, failures = measured(jnp.sin, target=H200)
     time_all(found, H200, MeasurementPlan(runs=2, repeats=2), time.monotonic(), FakeNvml(), failures, lambda line: None)
     assert [one.step for one in failures] == ["compile without CUDA graphs", "energy"]
-    assert {one.reason for one in failures} == {measurement.LEFT_OUT}
+    assert {one.reason for one in failures} == {compilation.LEFT_OUT}
     record = variant_record(found[0], found[0], H200)
     json.dumps(record, allow_nan=False)
     assert len(record["samples_us"]) == 2
@@ -165,7 +165,7 @@ def test_programs_compiled_at_a_time_and_their_failures_keep_their_order(lowered
             raise RuntimeError(f"INTERNAL: {program.name}")
         return compile_program(program, CPU)
 
-    monkeypatch.setattr(measurement, "compile_program", compile_for)
+    monkeypatch.setattr(compilation, "compile_program", compile_for)
     x, failures = np.ones(3, np.float32), []
     programs = [dataclasses.replace(lowered(jnp.sin, x), name=name) for name in ("sin", "b", "a")]
     made = [Variant(one.name, one.name, one, Verdict("equal")) for one in programs]
@@ -191,7 +191,7 @@ def test_kernels_are_traced_where_each_is_launched_by_itself(measured, monkeypat
         traced.append(run.__self__.compiled)
         return Trace((), "not asked")
 
-    monkeypatch.setattr(measurement, "compile_program", compile_for)
+    monkeypatch.setattr(compilation, "compile_program", compile_for)
     monkeypatch.setattr(measurement, "trace_runs", trace)
     found, _, _, failures = measured(jnp.sin, target=H200)
     time_all(found, H200, MeasurementPlan(runs=2, repeats=2), ALWAYS, None, failures, lambda line: None)
@@ -212,7 +212,7 @@ def test_an_executable_without_graphs_that_cannot_run_costs_no_other_time(measur
 
         return dataclasses.replace(made, executable=run)
 
-    monkeypatch.setattr(measurement, "compile_program", compile_for)
+    monkeypatch.setattr(compilation, "compile_program", compile_for)
     found, _, _, failures = measured(jnp.sin, target=H200)
     time_all(found, H200, MeasurementPlan(runs=2, repeats=2), ALWAYS, None, failures, lambda line: None)
     assert [one.step for one in failures] == ["compile without CUDA graphs"]

@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fusionlab.bench import compilation
 from fusionlab.bench.prepared import Preparation, is_prepared, truth_of
+from fusionlab.codegen.compile import compile_program
 from fusionlab.equivalence.samples import Sample
 from fusionlab.errors import InputError
+from tests.optional_packages import needs_the_cuda_plugin
 
 TINY = ("--model", "ferminet", "--molecule", "LiH", "--size", "tiny", "--walkers", 2, "--check-walkers", 2)
 SHORT = ("--device", "cpu", "--runs", 3, "--repeats", 2)
@@ -64,7 +67,7 @@ def test_a_model_is_prepared_for_an_absent_gpu(cli, tmp_path):
 )  # fmt: skip
 def test_an_archive_takes_no_other_variants(archive, cli, words):
     refused = cli("bench", archive, "--device", "cpu", *words, code=2)
-    assert f"is only timed: leave {words[0]} out" in refused.stderr
+    assert f"is only compiled and timed: leave {words[0]} out" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -86,6 +89,71 @@ def test_the_seed_of_an_archive_is_that_of_its_inputs(cli, as_json, tmp_path, re
     path = tmp_path / "seed.zip"
     cli("bench", replay_file, "--pass", "batch-replay", "--device", "cpu", "--seed", 5, "--prepare", path)
     assert as_json("bench", path, *SHORT, "--records", "none")["protocol"]["seed"] == 5
+
+
+@pytest.fixture
+def compiled(archive, as_json, tmp_path):
+    path = tmp_path / "compiled.zip"
+    document = as_json("bench", archive, "--device", "cpu", "--jobs", 2, "--prepare", path)
+    assert (document["executables"], document["failures"]) == (3, [])  # two variants and the truth
+    return path
+
+
+@pytest.fixture
+def compiles(monkeypatch):
+    """The names of the programs that are compiled, not loaded."""
+    names = []
+
+    def compile_for(program, *arguments, **how):
+        names.append(program.name)
+        return compile_program(program, *arguments, **how)
+
+    monkeypatch.setattr(compilation, "compile_program", compile_for)
+    return names
+
+
+def test_what_was_compiled_ahead_of_time_is_loaded_and_not_compiled(compiled, as_json, compiles, monkeypatch, tmp_path):
+    document = as_json("bench", compiled, *SHORT, "--records", "none")
+    assert (compiles, document["failures"]) == ([], [])
+    assert all(one["device_check"]["verdict"] in ("equal", "within-bound") for one in document["variants"])
+    assert all(one["dynamic_launches"] > 0 and one["compile_s"] > 0 for one in document["variants"])
+    again = tmp_path / "again.zip"
+    Preparation.load(compiled).save(again)
+    assert Preparation.load(again).executables == Preparation.load(compiled).executables
+    monkeypatch.setattr(compilation, "versions", lambda: "jax 99")
+    as_json("bench", compiled, *SHORT, "--records", "none")
+    assert len(compiles) == 3
+
+
+def test_what_does_not_load_is_compiled_and_said(compiled, cli, compiles):
+    with zipfile.ZipFile(compiled) as file:
+        name = next(each for each in file.namelist() if each.endswith(".bin"))
+    rewritten(compiled, name, lambda content: b"no executable")
+    result = cli("bench", compiled, *SHORT, "--records", "none")
+    assert "compile: what was compiled of original ahead of time does not load: " in result.stderr
+    assert len(compiles) == 1
+
+
+@needs_the_cuda_plugin
+def test_programs_are_compiled_ahead_of_time_for_an_absent_gpu_with_and_without_graphs(cli, as_json, tmp_path):
+    first, second = tmp_path / "first.zip", tmp_path / "second.zip"
+    cli("bench", *TINY, "--device", "h100", "--against", "none", "--prepare", first)
+    document = as_json("bench", first, "--device", "h100", "--prepare", second)
+    assert (document["executables"], document["failures"]) == (5, [])
+    found = Preparation.load(second)
+    assert all(one.serialized and one.record["thunk_sequence"] for one in found.executables.values())
+    cli("bench", first, "--device", "h100", "--prepare", second, "--repeats", 3, code=2)
+    assert "prepared for cuda" in cli("bench", first, "--device", "cpu", "--prepare", second, code=2).stderr
+
+
+def test_damaged_records_of_compiles_are_refused(compiled, cli):
+    with zipfile.ZipFile(compiled) as file:
+        name = next(each for each in file.namelist() if each.startswith("compiled/") and each.endswith(".json"))
+    whole = compiled.read_bytes()
+    for content in (lambda text: None, lambda text: b"{}", edited(memory={"temp_bytes": 1}), edited(compile_s="long")):
+        compiled.write_bytes(whole)
+        rewritten(compiled, name, content)
+        assert "no archive of `fusionlab bench --prepare`" in cli("bench", compiled, "--device", "cpu", code=2).stderr
 
 
 def test_a_title_is_no_path(archive, as_json, tmp_path):

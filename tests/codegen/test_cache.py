@@ -26,7 +26,7 @@ def compiles(monkeypatch):
     """Count compiles without XLA: what is under test is what happens around them."""
     calls = []
 
-    def fake(program, target, options, dump):
+    def fake(program, target, options, dump, serialize):
         calls.append(program.name)
         artifacts = {"x.txt": "text"} if dump else {}
         made = compiled_of("HloModule é", "001: kCopy", compile_s=0.25, artifacts=artifacts)

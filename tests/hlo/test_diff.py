@@ -84,6 +84,26 @@ def test_what_a_reduction_applies_is_part_of_it(program_of_text, diff_of):
     assert content_digest(program_of_text(REDUCTION)) != content_digest(program_of_text(other))
 
 
+WITH_A_KERNEL = """module { func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = func.call @tanh_kernel(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32> }
+  func.func private @tanh_kernel(%x: tensor<4xf32>) -> tensor<4xf32> attributes {twin = @tanh_kernel_twin} {
+    %0 = stablehlo.custom_call @a_kernel(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32> }
+  func.func private @tanh_kernel_twin(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.tanh %x : tensor<4xf32>
+    return %0 : tensor<4xf32> } }"""
+
+
+def test_a_kernel_is_not_what_it_computes(program_of_text, diff_of):
+    plain = WITH_A_KERNEL.replace(" attributes {twin = @tanh_kernel_twin}", "").replace(
+        "stablehlo.custom_call @a_kernel(%x) : (tensor<4xf32>) -> tensor<4xf32>", "stablehlo.tanh %x : tensor<4xf32>"
+    )
+    assert not diff_of(WITH_A_KERNEL, plain).hunks  # the view shows the twin
+    assert content_digest(program_of_text(WITH_A_KERNEL)) != content_digest(program_of_text(plain))
+    assert content_digest(program_of_text(WITH_A_KERNEL)) == content_digest(program_of_text(WITH_A_KERNEL))
+
+
 def test_values_of_two_loops_that_start_alike_are_told_apart(program_of_text, diff_of):
     inner, outer = TWO_LOOPS, TWO_LOOPS.replace("add %b, %b", "add %b, %a")
     assert content_digest(program_of_text(inner)) != content_digest(program_of_text(outer))

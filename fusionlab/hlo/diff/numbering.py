@@ -15,7 +15,7 @@ from collections import Counter
 from fusionlab.hlo import ops
 from fusionlab.hlo.loops import has_effect
 from fusionlab.hlo.program import Program, program_view
-from fusionlab.hlo.view import FunctionView, Node, Region, Value
+from fusionlab.hlo.view import FunctionView, Node, Region, Value, twins_of
 
 _NOT_COMPUTED = ("mhlo.frontend_attributes", "sdy.sharding_rule", "operandSegmentSizes")
 
@@ -92,8 +92,12 @@ class Digests:
 def content_digest(program: Program) -> str:
     """SHA-256 of the computation of ``program``: equal for modules that differ in order, names and locations only.
 
-    Dead ops count only if they have an effect.
+    Dead ops count only if they have an effect. A view shows the plain ops in a kernel's place, so a program with
+    kernels is equal to one of the same text alone.
     """
+    module = program.parse()
+    if twins_of(module):
+        return _digest("with kernels", str(module))
     flat = program_view(program)
     digests = Digests(flat)
     effects = [digests.ops[node] for node in flat.nodes if has_effect(node)]
