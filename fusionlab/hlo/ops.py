@@ -240,6 +240,7 @@ ACROSS = {
 }
 """The ops whose meaning needs the other devices, or the number of one."""
 
+ABS = OPS["stablehlo.abs"]
 ADD = OPS["stablehlo.add"]
 AND = OPS["stablehlo.and"]
 BITCAST_CONVERT = OPS["stablehlo.bitcast_convert"]

@@ -115,6 +115,16 @@ EQUAL = {
         lambda x: jnp.matmul(*(x.astype(jnp.int8).astype(jnp.int32),) * 2),
     ),
     "a constant factor as a logarithm": (lambda x: jnp.exp(x + jnp.log(CONSTANT)), lambda x: CONSTANT * jnp.exp(x)),
+    "a product as a sum of logarithms": (
+        lambda x: jnp.exp(jnp.where(jnp.any(x == 0), -jnp.inf, jnp.log(jnp.abs(x)).sum(1))),
+        lambda x: jnp.abs(x).prod(1),
+    ),
+    "a determinant by its logarithm": (
+        lambda x: jnp.multiply(
+            *(jnp.linalg.slogdet(x + jnp.eye(3))[0], jnp.exp(jnp.linalg.slogdet(x + jnp.eye(3))[1]))
+        ),
+        lambda x: jnp.linalg.det(x + jnp.eye(3)),
+    ),
     "the greatest root of constants, of another order in each draw": (
         lambda x: jnp.where(jnp.all(x > 0.4), x * jnp.sqrt(CONSTANT).max(), x),
         lambda x: jnp.where(jnp.any(x <= 0.4), x, jnp.max(jnp.sqrt(CONSTANT)) * x),

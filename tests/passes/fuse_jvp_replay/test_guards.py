@@ -133,6 +133,36 @@ def test_a_guard_against_nan_in_a_trip(guarded):
     assert_refused(jax.vmap(of_one), X, why="none has the Laplacian")
 
 
+ORBITALS = np.random.default_rng(8).standard_normal((9, 25))
+
+
+def of_a_determinant(y):
+    """log|det| of 5 by 5, whose derivative in JAX tests whether the matrix is singular."""
+    return jnp.log(jnp.abs(jnp.linalg.det(jnp.tanh(y.ravel() @ ORBITALS).reshape(5, 5) + jnp.eye(5))))
+
+
+def of_several_determinants(y):
+    """log|sum_k det_k|: the value has the sign and the logarithm of each, its derivative in JAX the product."""
+    matrices = jnp.tanh(jnp.outer(jnp.arange(1.0, 4.0), y.ravel()) @ ORBITALS).reshape(3, 5, 5) + jnp.eye(5)
+    return jnp.log(jnp.abs((jnp.array([0.5, 1.0, -0.3]) * jnp.linalg.det(matrices)).sum()))
+
+
+@pytest.mark.parametrize("value", [of_a_determinant, of_several_determinants])
+def test_the_test_for_singular_matrices_of_a_determinants_derivative(value, run_raised):
+    assert_rewritten(run_raised, both(value), X, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "solved", [lambda m, ones: jnp.linalg.inv(m) @ ones, lambda m, ones: jnp.linalg.solve(m, 2 * ones)]
+)
+def test_a_test_of_ones_own_is_no_such_test(solved):
+    def filtered(y):
+        solution = solved(jnp.tanh(y.ravel() @ ORBITALS).reshape(5, 5) + jnp.eye(5), jnp.ones(5))
+        return jnp.where(jax.lax.stop_gradient(jnp.isnan(solution).any()), 0.0, psi(None, y))
+
+    assert_refused(both(lambda y: psi(None, y), filtered), X, why="none has the Laplacian")
+
+
 WEIGHTS_FAR_AWAY = {
     "logistic": lambda r: jax.nn.sigmoid((12 - r) / 0.1),
     "gauss": lambda r: 1 + jnp.exp(-(((r - 12) / 0.1) ** 2)),

@@ -14,8 +14,18 @@ from fusionlab.codegen.raising.rules.reduction import ascending_keys, combiner
 from fusionlab.codegen.raising.rules.rule import integers
 from fusionlab.equivalence.exact.machine import COMMUTATIVE, METHODS
 from fusionlab.equivalence.exact.rules.moves import padded
-from fusionlab.equivalence.exact.rules.rule import ByNode, Computed, Formula, Rule
-from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, Known, Uncovered, is_float, same_draws
+from fusionlab.equivalence.exact.rules.rule import ByNode, Computed, Formula, Rule, step_of
+from fusionlab.equivalence.exact.values import (
+    Array,
+    Drawn,
+    Environment,
+    Held,
+    Known,
+    Uncovered,
+    dtype_of,
+    is_float,
+    same_draws,
+)
 from fusionlab.hlo.view import Node
 
 if TYPE_CHECKING:
@@ -82,8 +92,33 @@ def reduced_last(node: Node) -> list[int]:
 
 
 def _reduce(node: Node) -> Rule:
-    known = len(node.operands) == 2 and combiner(node.regions[0]) in COMMUTATIVE
-    return Computed(_reduction) if known else _folded
+    how = combiner(node.regions[0]) if len(node.operands) == 2 else ""
+    if how == "add" and is_float(dtype_of(node.operands[0])):
+        return _sum
+    return _REDUCTION if how in COMMUTATIVE else _folded
+
+
+def _sum(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    """A sum; of logarithms that of the product of their arguments."""
+    found = step_of(_REDUCTION, node, evaluator)(operands, environment)
+    x, arithmetic = operands[0], evaluator.arithmetic
+    if "logarithm" not in x.parts:
+        return found
+    order, rank = reduced_last(node), len(node.results[0].type.shape) + 1
+    logarithm, argument = (x.parts[name].transpose(order) for name in ("logarithm", "argument"))
+    total = _combined(arithmetic, "add", logarithm, np.zeros(1), rank)
+    return [Drawn(found[0].array, {"logarithm": total, "argument": _product(arithmetic, argument, rank)})]
+
+
+def _product(arithmetic: Any, x: Array, rank: int) -> Array:
+    """The product of x [draws, ...] along the axes from ``rank`` on, by halves."""
+    factors = x.reshape(*x.shape[:rank], -1)
+    if not factors.shape[-1]:
+        return np.ones(x.shape[:rank])
+    while (half := factors.shape[-1] // 2) > 0:
+        product = arithmetic.multiply(factors[..., :half], factors[..., half : 2 * half])
+        factors = np.concatenate([product, factors[..., 2 * half :]], -1)
+    return factors[..., 0]
 
 
 def _folded(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
@@ -106,6 +141,9 @@ def _folded(node: Node, evaluator: Evaluator, operands: Sequence[Held], environm
 def _reduction(node: Node) -> Formula:
     how, order, rank = combiner(node.regions[0]), reduced_last(node), len(node.results[0].type.shape) + 1
     return lambda arithmetic, x, initial: _combined(arithmetic, how, x.transpose(order), initial, rank)
+
+
+_REDUCTION = Computed(_reduction)
 
 
 def _reduce_window(node: Node) -> Formula:
