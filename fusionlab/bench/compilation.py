@@ -72,6 +72,8 @@ def compile_all(
     """The results in order, ``jobs`` at a time (XLA compiles without Python's lock), loaded where ``ahead`` has them;
     None for what failed or had not begun at ``until``."""
     device = _kind(target)
+    if ahead and (anew := [each.name for each in asked if _key(each, device) not in ahead]):
+        progress(f"compiled anew ({device}, {versions()}, these options are not the archive's): {', '.join(anew)}")
 
     def one(each: Compilation) -> tuple[Compiled | None, list[Failure]]:
         if time.monotonic() > until and not each.required:

@@ -344,7 +344,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--also", action="append", default=[], help="As for `fusionlab bench`; repeatable.")
     parser.add_argument("--runs", type=int, default=11)
     parser.add_argument("--repeats", type=int, default=30)
-    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 2), help="Prepared or compiled at a time.")
+    parser.add_argument(
+        "--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 2), help="Prepared or compiled at a time."
+    )
     parser.add_argument("--retry", action="store_true", help="Do again what failed.")
     return parser
 

@@ -112,7 +112,9 @@ def compiles(monkeypatch):
     return names
 
 
-def test_what_was_compiled_ahead_of_time_is_loaded_and_not_compiled(compiled, as_json, compiles, monkeypatch, tmp_path):
+def test_what_was_compiled_ahead_of_time_is_loaded_and_not_compiled(
+    compiled, cli, as_json, compiles, monkeypatch, tmp_path
+):
     document = as_json("bench", compiled, *SHORT, "--records", "none")
     assert (compiles, document["failures"]) == ([], [])
     assert all(one["device_check"]["verdict"] in ("equal", "within-bound") for one in document["variants"])
@@ -121,7 +123,8 @@ def test_what_was_compiled_ahead_of_time_is_loaded_and_not_compiled(compiled, as
     Preparation.load(compiled).save(again)
     assert Preparation.load(again).executables == Preparation.load(compiled).executables
     monkeypatch.setattr(compilation, "versions", lambda: "jax 99")
-    as_json("bench", compiled, *SHORT, "--records", "none")
+    result = cli("bench", compiled, *SHORT, "--records", "none")
+    assert "jax 99, these options are not the archive's): original, fused, original\n" in result.stderr
     assert len(compiles) == 3
 
 
