@@ -3,13 +3,14 @@
     archive -> compile for an absent or attached device -> archive with executables          any machine with this JAX
     archive with executables -> load, run, check, time -> record                             the device
 
-An executable is loaded where the program, the options, the versions of JAX and the kind of device are those that it was
+An executable is loaded where program, options, ``XLA_FLAGS``, versions of JAX and kind of device are those that it was
 compiled with; elsewhere, and where XLA does not load it, the program is compiled anew, and this is said.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,11 +21,19 @@ from typing import Any
 from fusionlab.bench.prepared import TRUTH, AheadOfTime, Preparation
 from fusionlab.bench.variants import Failure, Variant, attempt
 from fusionlab.codegen.cache import compiled_from_json, compiled_to_json
-from fusionlab.codegen.compile import NO_AUTOTUNING, Compiled, compile_program, load_compiled, versions
+from fusionlab.codegen.compile import (
+    NO_AUTOTUNING,
+    Compiled,
+    compile_program,
+    load_compiled,
+    require_devices,
+    versions,
+)
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.targets import Target
 from fusionlab.equivalence.oracle import Options
 from fusionlab.errors import CompileError
+from fusionlab.hlo.optimised.parser import HloSyntaxError
 from fusionlab.hlo.program import Program
 from fusionlab.measure.environment import device_facts
 from fusionlab.measure.ncu import WITHOUT_GRAPHS
@@ -80,9 +89,8 @@ def compile_all(
             return None, [Failure(each.name, each.step, LEFT_OUT)]
         if (known := ahead.get(_key(each, device))) is not None:
             try:
-                record = compiled_from_json(known.record, each.program, target)
-                loaded = load_compiled(record, known.serialized, each.program)
-            except CompileError as error:
+                loaded = _loaded(known, each, target)
+            except (CompileError, HloSyntaxError) as error:
                 progress(f"{each.step}: what was compiled of {each.name} ahead of time does not load: {error}")
             else:
                 progress(f"{each.step}: {each.name} was compiled ahead of time")
@@ -95,6 +103,14 @@ def compile_all(
     return [made for made, _ in results]
 
 
+def _loaded(known: AheadOfTime, each: Compilation, target: Target) -> Compiled:
+    """The executable and its record, whose text is read at once. CompileError, HloSyntaxError: one cannot be read."""
+    record = compiled_from_json(known.record, each.program, target)
+    found = load_compiled(record, known.serialized, each.program, each.options)
+    assert found.module
+    return found
+
+
 def compile_ahead(
     found: Preparation, target: Target, options: Options, jobs: int, progress: Progress
 ) -> tuple[Preparation, list[Failure]]:
@@ -104,6 +120,7 @@ def compile_ahead(
     if target.kind == "cuda":
         asked += without_graphs(found.variants, options)
     device = _kind(target)
+    require_devices(target)
     with ThreadPoolExecutor(jobs) as pool:
         results = list(pool.map(lambda each: _compiled(each, target, progress, serialize=True), asked))
     executables = dict(found.executables)
@@ -127,11 +144,10 @@ def _compiled(
 
 
 def _kind(target: Target) -> str:
-    """The kind of device: its spec where it has one, an absent GPU standing for the attached one, else its name."""
-    facts = device_facts(target)
-    return str(facts["spec"] or facts["name"])
+    """The kind of device that executables are for: the processor, or the GPU by its own name."""
+    return str(device_facts(target)["name"]) if target.kind == "cpu" else target.device_kind
 
 
 def _key(each: Compilation, device: str) -> str:
     options = sorted((name, str(value)) for name, value in each.options.items())
-    return digest_of(each.program.digest, options, device, versions())
+    return digest_of(each.program.digest, options, os.environ.get("XLA_FLAGS", ""), device, versions())

@@ -92,8 +92,8 @@ class Measured:
 
 @dataclass(frozen=True)
 class Ready:
-    """All that runs on the device: the variants that could be compiled, and the float64 truth if it could; and what was
-    compiled ahead of time, these or others."""
+    """All that runs on the device: the variants that could be compiled, and the float64 truth if it could; ``ahead``:
+    the executables of the archive, by their keys."""
 
     variants: Sequence[Measured]
     truth: Runner | None
@@ -182,8 +182,8 @@ def time_all(
     measured: Sequence[Measured], target: Target, plan: MeasurementPlan, until: float, nvml: Nvml | None,
     failures: list[Failure], progress: Progress, ahead: Mapping[str, AheadOfTime] | None = None,
 ) -> None:  # fmt: skip
-    """Fill in wall time, device time, wall time without CUDA graphs, energy, and the device's state, in this order; of
-    all but the first, what has not begun at ``until`` is left out."""
+    """Fill in wall time, device time, wall time without CUDA graphs, energy, and the device's state, in this order; but
+    for wall time, what has not begun at ``until`` is left out."""
 
     def in_time(step: str, one: Measured) -> bool:
         if time.monotonic() > until:

@@ -10,6 +10,7 @@ what was compiled ahead of time (``bench.compilation``): a JSON record and XLA's
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import io
 import json
 import math
@@ -25,7 +26,7 @@ import jax
 import numpy as np
 
 from fusionlab.bench.variants import FUSED, Failure, Variant, attempt, last_of, make_variants
-from fusionlab.codegen.cache import RECORDED_TEXTS
+from fusionlab.codegen.cache import RECORD_FORMAT, RECORDED_TEXTS
 from fusionlab.codegen.compile import Memory
 from fusionlab.codegen.executable import numpy_dtype
 from fusionlab.codegen.raising import Raising, raise_program
@@ -132,7 +133,8 @@ class Preparation:
             for name, program in programs.items():
                 file.writestr(f"{name}.mlirbc", program.bytecode)
             for key, one in self.executables.items():
-                file.writestr(f"compiled/{key}.json", json.dumps(one.record))
+                own = {**one.record, "sha256": hashlib.sha256(one.serialized).hexdigest()}
+                file.writestr(f"compiled/{key}.json", json.dumps(own))
                 file.writestr(f"compiled/{key}.bin", one.serialized)
         write_whole(path, archive.getvalue())
 
@@ -200,9 +202,18 @@ def _read(document: Any, modules: dict[str, bytes], arrays: tuple[np.ndarray, ..
 
 
 def _ahead_of_time(file: zipfile.ZipFile, key: str) -> AheadOfTime:
-    record = _fields(json.loads(file.read(f"compiled/{key}.json")), _COMPILED)
-    Memory(**record["memory"])
-    return AheadOfTime(record, file.read(f"compiled/{key}.bin"))
+    document, serialized = json.loads(file.read(f"compiled/{key}.json")), file.read(f"compiled/{key}.bin")
+    record = _fields(document, _COMPILED)
+    memory = dataclasses.asdict(Memory(**record["memory"]))
+    if record["format"] != RECORD_FORMAT or record["compile_s"] < 0:
+        raise ValueError(f"the compile {key} has format {record['format']} and {record['compile_s']} s")
+    if not all(isinstance(size, int) and size >= 0 for size in memory.values()):
+        raise ValueError(f"the compile {key} has a memory of {record['memory']}")
+    if not all(isinstance(value, str | int | bool) for value in record["options"].values()):
+        raise ValueError(f"the compile {key} has options that are no scalars")
+    if document["sha256"] != hashlib.sha256(serialized).hexdigest():
+        raise ValueError(f"the executable of the compile {key} is another one")
+    return AheadOfTime(record, serialized)
 
 
 def _require_small(file: zipfile.ZipFile) -> None:

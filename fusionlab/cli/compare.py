@@ -62,11 +62,10 @@ def command(
     read = read_records(records)
     other = None if what_if is None else parse_what_if(what_if)
     chosen, older = _chosen(read, every)
-    untimed = [record for record in chosen if clock is not None and not has_samples(record, clock)]
-    if len(untimed) == len(chosen):
+    timed = [record for record in chosen if clock is None or has_samples(record, clock)]
+    if not timed:
         raise InputError(f"no variant of these records has samples of {clock} time")
-    # all computed before anything is printed
-    comparisons = [compare_record(record, clock, of) for record in chosen if record not in untimed]
+    comparisons = [compare_record(record, clock, of) for record in timed]  # all computed before anything is printed
     shares = _shares(comparisons, columns) if columns else []
     calibrations = _calibrations(chosen, other) if calibrated or other else []
     if as_markdown:
@@ -79,8 +78,9 @@ def command(
     if columns:
         for comparison in comparisons:
             print_shares(comparison, columns, console)
-    for record in untimed:
-        console.print(f"{record['workload']['title']}: no samples of {clock} time", style="dim", soft_wrap=True)
+    for record in chosen:
+        if clock is not None and not has_samples(record, clock):
+            console.print(f"{record['workload']['title']}: no samples of {clock} time", style="dim", soft_wrap=True)
     if older:
         console.print(f"{older} older records of the same are not shown; --every shows them", style="dim")
     for found, predictions in calibrations:

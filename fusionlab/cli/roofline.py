@@ -92,6 +92,7 @@ def _one(
         "ceilings": ceilings and {
             "flops_per_s": ceilings.flops_per_s,
             "bytes_per_s": ceilings.bytes_per_s,
+            "tf32_flops_per_s": ceilings.tf32_flops_per_s,
             "ridge_flop_per_byte": ceilings.ridge_flop_per_byte,
             "source": ceilings.source,
         },

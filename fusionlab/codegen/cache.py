@@ -17,7 +17,7 @@ from fusionlab.codegen.targets import Target
 from fusionlab.hlo.program import Program
 from fusionlab.store import Store, digest_of
 
-_FORMAT = 2
+RECORD_FORMAT = 2
 RECORDED_TEXTS = (
     "optimized_hlo", "thunk_sequence", "thunk_metadata", "versions", "captured_thunks", "priority_fusion", "fused_hlo"
 )  # fmt: skip
@@ -46,7 +46,7 @@ class CompileCache:
     def key(self, program: Program, target: Target, options: Mapping[str, str | int | bool], versions: str) -> str:
         """SHA-256, hexadecimal, of the module (with its locations), the spec, the options and the versions."""
         given = sorted((name, str(value)) for name, value in options.items())
-        return digest_of(_FORMAT, program.digest, target.spec, given, versions)
+        return digest_of(RECORD_FORMAT, program.digest, target.spec, given, versions)
 
     def load(self, key: str, program: Program, target: Target) -> Compiled | None:
         """The record stored under ``key``, or None; a file that cannot be read as one is ignored (and replaced)."""
@@ -60,7 +60,7 @@ class CompileCache:
 def compiled_to_json(compiled: Compiled) -> dict[str, Any]:
     """The record of a compile without its executable, for ``json.dumps``; the inverse of ``compiled_from_json``."""
     return {
-        "format": _FORMAT,
+        "format": RECORD_FORMAT,
         **{name: getattr(compiled, name) for name in RECORDED_TEXTS},
         "memory": dataclasses.asdict(compiled.memory),
         "compile_s": compiled.compile_s,
@@ -71,8 +71,8 @@ def compiled_to_json(compiled: Compiled) -> dict[str, Any]:
 
 def compiled_from_json(record: dict[str, Any], program: Program, target: Target) -> Compiled:
     """The record of a compile of ``program`` for ``target``; ValueError, LookupError or TypeError for anything else."""
-    if record["format"] != _FORMAT:
-        raise ValueError(f"format {record['format']}, expected {_FORMAT}")
+    if record["format"] != RECORD_FORMAT:
+        raise ValueError(f"format {record['format']}, expected {RECORD_FORMAT}")
     texts = {name: record[name] for name in RECORDED_TEXTS}
     if not all(isinstance(text, str) for text in texts.values()):
         raise ValueError("a text is missing")

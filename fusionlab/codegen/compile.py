@@ -145,9 +145,16 @@ def compile_program(
     return found
 
 
-def load_compiled(compiled: Compiled, serialized: bytes, program: Program) -> Compiled:
-    """``compiled``, the record of a compile ahead of time for what now is attached, with its executable, loaded from
-    ``serialized``.
+def require_devices(target: Target) -> None:
+    """Make what all compiles for ``target`` share, before several threads would. InputError as ``compile_program``."""
+    _devices(target, 1)
+
+
+def load_compiled(
+    compiled: Compiled, serialized: bytes, program: Program, options: Mapping[str, str | int | bool]
+) -> Compiled:
+    """``compiled``, the record of a compile ahead of time with ``options`` for what now is attached, with its
+    executable, loaded from ``serialized``.
 
     CompileError: XLA does not load it there (another version, another kind of device).
     """
@@ -158,7 +165,7 @@ def load_compiled(compiled: Compiled, serialized: bytes, program: Program) -> Co
     from fusionlab.codegen.executable import Executable
 
     devices = _devices(compiled.target, 1)
-    xla_options = _xla_options(devices, dict(compiled.options))
+    xla_options = _xla_options(devices, _options_of(compiled.target) | dict(options))
     try:
         chosen = _jax.DeviceList(tuple(devices))
         found = devices[0].client.deserialize_executable(serialized, chosen, xla_options)

@@ -98,7 +98,7 @@ def latest(records: Iterable[Record]) -> tuple[list[Record], int]:
 
 
 def compare_record(record: Record, clock: str | None = None, of: str = "fused") -> Comparison:
-    """``record`` on ``clock``; None selects device time on a GPU, or wall time where it was not measured, and wall time
+    """``record`` on ``clock``; None selects device time on a GPU, or wall time where a variant has none, and wall time
     on the CPU, where tracing costs as much as the small thunks it times.
 
     ``of`` is the variant that ratios are of; the first one where the record does not have it. InputError: no variant
@@ -106,7 +106,8 @@ def compare_record(record: Record, clock: str | None = None, of: str = "fused") 
     """
     if clock is not None and clock not in CLOCKS:
         raise unknown("clock", clock, CLOCKS)
-    clock = clock or ("device" if record["device"]["platform"] == "cuda" and has_samples(record, "device") else "wall")
+    traced = record["device"]["platform"] == "cuda" and all(_samples(one, "device") for one in record["variants"])
+    clock = clock or ("device" if traced else "wall")
     timed = tuple(found for one in record["variants"] if (found := _timed(one, clock)) is not None)
     if not timed:
         raise InputError(f"{record.get('path', 'the record')}: no variant has samples of {clock} time")

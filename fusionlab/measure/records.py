@@ -122,7 +122,7 @@ def _is_samples(value: Any) -> bool:
     return isinstance(value, list) and all(_is_number(one) and one > 0 for one in value)
 
 
-_NEWER = "tf32_flops"
+_OPTIONAL = "tf32_flops"
 """The column of kernels that records before November 2026 do not have."""
 
 
@@ -130,7 +130,7 @@ def _is_kernel_table(value: Any) -> bool:
     if not isinstance(value, dict) or not (_is_list(value.get("columns")) and _is_list(value.get("rows"))):
         return False
     columns = value["columns"]
-    return set(KERNEL_COLUMNS) - {_NEWER} <= set(map(str, columns)) and all(
+    return set(KERNEL_COLUMNS) - {_OPTIONAL} <= set(map(str, columns)) and all(
         isinstance(row, list) and len(row) == len(columns) for row in value["rows"]
     )
 

@@ -1,5 +1,6 @@
 """Archives of everything that is made without the device: read back as they were written, and refused if damaged."""
 
+import hashlib
 import io
 import json
 import zipfile
@@ -119,6 +120,7 @@ def test_what_was_compiled_ahead_of_time_is_loaded_and_not_compiled(
     assert (compiles, document["failures"]) == ([], [])
     assert all(one["device_check"]["verdict"] in ("equal", "within-bound") for one in document["variants"])
     assert all(one["dynamic_launches"] > 0 and one["compile_s"] > 0 for one in document["variants"])
+    assert all(one["compiled_ahead"] for one in document["variants"])
     again = tmp_path / "again.zip"
     Preparation.load(compiled).save(again)
     assert Preparation.load(again).executables == Preparation.load(compiled).executables
@@ -131,10 +133,20 @@ def test_what_was_compiled_ahead_of_time_is_loaded_and_not_compiled(
 def test_what_does_not_load_is_compiled_and_said(compiled, cli, compiles):
     with zipfile.ZipFile(compiled) as file:
         name = next(each for each in file.namelist() if each.endswith(".bin"))
+    digest = hashlib.sha256(b"no executable").hexdigest()
     rewritten(compiled, name, lambda content: b"no executable")
+    rewritten(compiled, name.replace(".bin", ".json"), edited(sha256=digest))
+    others = [each for each in Preparation.load(compiled).executables if each not in name]
+    rewritten(compiled, f"compiled/{others[0]}.json", edited(optimized_hlo="no module"))
     result = cli("bench", compiled, *SHORT, "--records", "none")
-    assert "compile: what was compiled of original ahead of time does not load: " in result.stderr
-    assert len(compiles) == 1
+    assert result.stderr.count("ahead of time does not load: ") == 2
+    assert len(compiles) == 2
+
+
+def test_executables_are_those_of_the_flags(compiled, cli, compiles, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=false")
+    assert "these options are not the archive's" in cli("bench", compiled, *SHORT, "--records", "none").stderr
+    assert len(compiles) == 3
 
 
 @needs_the_cuda_plugin
@@ -149,14 +161,28 @@ def test_programs_are_compiled_ahead_of_time_for_an_absent_gpu_with_and_without_
     assert "prepared for cuda" in cli("bench", first, "--device", "cpu", "--prepare", second, code=2).stderr
 
 
+MEMORY = {"argument_bytes": 1, "output_bytes": 1, "temp_bytes": 1, "alias_bytes": 0}
+
+
 def test_damaged_records_of_compiles_are_refused(compiled, cli):
     with zipfile.ZipFile(compiled) as file:
         name = next(each for each in file.namelist() if each.startswith("compiled/") and each.endswith(".json"))
     whole = compiled.read_bytes()
-    for content in (lambda text: None, lambda text: b"{}", edited(memory={"temp_bytes": 1}), edited(compile_s="long")):
+    for content in (
+        lambda text: None, lambda text: b"{}", edited(memory={"temp_bytes": 1}),
+        edited(memory={**MEMORY, "temp_bytes": "1"}), edited(memory={**MEMORY, "temp_bytes": -1}),
+        edited(compile_s="long"), edited(compile_s=-1.0), edited(format=3),
+        edited(options={"xla_dump_to": ["x"]}), edited(options={"xla_dump_to": None}), edited(sha256="0"),
+    ):  # fmt: skip
         compiled.write_bytes(whole)
         rewritten(compiled, name, content)
         assert "no archive of `fusionlab bench --prepare`" in cli("bench", compiled, "--device", "cpu", code=2).stderr
+    with zipfile.ZipFile(compiled) as file:
+        first, second, _ = (each for each in file.namelist() if each.endswith(".bin"))
+        other = file.read(second)
+    compiled.write_bytes(whole)
+    rewritten(compiled, first, lambda content: other)
+    assert "is another one" in cli("bench", compiled, "--device", "cpu", code=2).stderr
 
 
 def test_a_title_is_no_path(archive, as_json, tmp_path):

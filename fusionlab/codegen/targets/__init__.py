@@ -17,9 +17,9 @@ from fusionlab.errors import InputError, unknown
 from fusionlab.files import read_file
 
 _SPECS = Path(__file__).parent
-_TF32 = {"8.0": 512, "8.6": 256, "8.7": 256, "9.0": 1024}
+_TF32 = {"8.0": 512, "8.6": 256, "9.0": 1024}
 """Dense multiply-adds in TF32 per SM and clock by compute capability: NVIDIA's data sheets of A100 (156 TFLOP/s at
-1.41 GHz), RTX A5000 (222 TFLOP/s in sparse FP16, four times the rate) and H100 SXM (495 TFLOP/s at 1.83 GHz)."""
+1.41 GHz), RTX A5000 (55.5, a quarter of its 222 in sparse FP16; GeForce cards have half) and H100 SXM (495 at 1.83)."""
 _REQUIRED = (
     "threads_per_block_limit", "threads_per_warp", "threads_per_core_limit", "shared_memory_per_block",
     "shared_memory_per_core", "core_count", "fpus_per_core", "memory_bandwidth", "l2_cache_size", "clock_rate_ghz",
@@ -75,6 +75,13 @@ class Target:
             cores=cores,
             clock_ghz=float(fields["clock_rate_ghz"]),
         )
+
+    @property
+    def device_kind(self) -> str:
+        """The device's own name, of an absent GPU by its spec (``NVIDIA H100 80GB HBM3``); ``cpu`` for the CPU."""
+        if self.attached:
+            return self.source or self.name
+        return _parse(self.spec).get("device_description_str", self.name)
 
     @property
     def absent(self) -> Target | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,10 +31,13 @@ from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values, r
 
 @dataclass
 class Prepared:
-    """What is read from nodes and regions once: formulas, captured values, and the units of regions, fused or not."""
+    """What is read from nodes and regions once: formulas, captured values, and the units of regions, fused or not.
+
+    ``unguarded`` are comparisons that are evaluated without random guards (``field.FieldWithGuards``)."""
 
     formulas: dict[Node, Formula] = field(default_factory=dict)
     free: dict[Region, list[Value]] = field(default_factory=dict)
+    unguarded: set[Node] = field(default_factory=set)
     _units: dict[tuple[Region, bool], tuple[list[Unit], dict[Unit, list[Value]]]] = field(default_factory=dict)
 
     def units_of(self, region: Region, fuses: bool) -> tuple[Sequence[Unit], Mapping[Unit, Sequence[Value]]]:
@@ -134,10 +138,17 @@ class Evaluator:
             found.append(Drawn(np.stack([self.drawn(value, draw, one) for draw, one in enumerate(randoms)])))
         return found
 
+    def _for(self, node: Node) -> Evaluator:
+        if node not in self.prepared.unguarded:
+            return self
+        other = copy.copy(self)
+        other.arithmetic = self.arithmetic.unguarded
+        return other
+
     def _step(self, node: Node) -> Step:
         if not node.regions and has_effect(node):
             raise Uncovered(f"{node.label}, which has an effect,", node.scope)
-        step = step_of(RULES.get(node.name, uninterpreted), node, self)
+        step = step_of(RULES.get(node.name, uninterpreted), node, self._for(node))
         if node.operands or node.regions:
             return step
         constants = step([], {})

@@ -69,6 +69,7 @@ from fusionlab.passes.fuse_jvp_replay.recognise import (
     Unevaluated,
     is_float,
 )
+from fusionlab.passes.fuse_jvp_replay.singularity import singularity_tests
 from fusionlab.passes.refusals import Ground, refused
 
 FEW_ENOUGH = 64
@@ -455,7 +456,9 @@ class Identification:
                     raise Unevaluated(Ground.AXES_MISTAKEN, reason) from error
                 raise Unevaluated(said.ground, reason, said.op) from error
         view = simplified_view(lowered.compiler_ir("stablehlo"))
-        return replace(view, nodes=live_nodes(view.nodes, view.arguments, view.returns))
+        found = replace(view, nodes=live_nodes(view.nodes, view.arguments, view.returns))
+        self.prepared.unguarded |= singularity_tests(found)
+        return found
 
     def _state(self, of: Coordinates, stopped: tuple[Value, ...], seeds: Any = None) -> State:
         return State(self.x, of, self.walkers, self.raising, self.one, self.options, stopped, self.subgradients, seeds)

@@ -26,8 +26,6 @@ from fusionlab.equivalence.exact.values import (
     dtype_of,
     is_float,
 )
-from fusionlab.hlo import ops
-from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.view import Node, direction_of, keyword
 
 if TYPE_CHECKING:
@@ -100,32 +98,11 @@ def _power_of_floats(
 
 def _compare(node: Node) -> Formula:
     direction = direction_of(node)
-    if _tests_singularity(node):
-        return lambda arithmetic, x, y: arithmetic.unguarded.compare(direction, *aligned(x, y))
     if "compare_type" in node.attributes and keyword(node.attributes["compare_type"]) == "TOTALORDER":
         return lambda arithmetic, x, y: arithmetic.compare(
             direction, *aligned(arithmetic.total_key(x), arithmetic.total_key(y))
         )
     return lambda arithmetic, x, y: arithmetic.compare(direction, *aligned(x, y))
-
-
-def _tests_singularity(node: Node) -> bool:
-    """True for a test for NaN (x != x) or infinity (|x| == inf) of the solution of a triangular system for ones.
-
-    JAX takes the derivative of a determinant (n >= 4) for zero where that is not finite: where the matrix is singular,
-    which no drawn one is.
-    """
-    if not is_float(dtype_of(node.operands[0])):
-        return False
-    x, other = node.operands
-    producer = x.producer
-    if direction_of(node) == "EQ" and number_of(other) == math.inf and producer is not None and producer.op is ops.ABS:
-        [x] = producer.operands
-    elif direction_of(node) != "NE" or x != other:
-        return False
-    while (producer := x.producer) is not None and producer.op.strided:
-        [x] = producer.operands
-    return producer is not None and producer.family == "triangular-solve" and number_of(producer.operands[1]) == 1
 
 
 def _convert(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:

@@ -1,0 +1,150 @@
+"""JAX's test for singular matrices, in the derivative of ``jnp.linalg.det`` (n >= 4).
+
+    lu, pivots = LU(matrix)                     u = lu, its last diagonal element set to 1 / (the minor before it)
+    d = triangular_solve(u, ones)               singular = any(isnan(d) | isinf(d))
+    x = select(singular, 0, x)                  before the two triangular solves with u that x goes through
+    y = select(singular, 0, y)                  after them
+
+The derivative is taken for zero where the matrix is singular; the value has no such branch. Where the matrix is regular
+nothing is selected, so that the predicate is no part of the function that is differentiated. It is recognised whole: a
+test of another system, or one that selects anything but zeros on the way into or out of a triangular solve, is a guard
+of the author's own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+
+from fusionlab.hlo import ops
+from fusionlab.hlo.constants import number_of
+from fusionlab.hlo.view import FunctionView, Node, Value, direction_of
+
+_LINEAR = (
+    ops.ADD, ops.CONCATENATE, ops.DOT_GENERAL, ops.GATHER, ops.MULTIPLY, ops.NEGATE, ops.PAD, ops.SCATTER, ops.SUBTRACT,
+)  # fmt: skip
+_NEAR = 16
+"""The most ops between a selection and the triangular solve that it belongs to."""
+_TRIANGULAR_SOLVE = "triangular-solve"
+
+
+def singularity_tests(function: FunctionView) -> set[Node]:
+    """The comparisons of ``function`` that make up tests for singular matrices, as JAX writes them."""
+    found: set[Node] = set()
+    users = _Users(function)
+    for node in function.walk():
+        if node.op is not ops.OR or (solve := _tested(node)) is None or not _is_of_determinant(solve):
+            continue
+        if all(_is_filter(each, users) for each in users.selections(node.results[0])):
+            found.update(value.producer for value in node.operands if value.producer is not None)
+    return found
+
+
+def _tested(either: Node) -> Node | None:
+    """The triangular solve d of ``isnan(d) | isinf(d)``, in either order."""
+    for first, second in (either.operands, either.operands[::-1]):
+        is_nan, is_infinite = first.producer, second.producer
+        if is_nan is None or is_infinite is None or not is_nan.op is is_infinite.op is ops.COMPARE:
+            continue
+        x, magnitude = is_nan.operands[0], is_infinite.operands[0].producer
+        if magnitude is None or magnitude.op is not ops.ABS or magnitude.operands[0] != x:
+            continue
+        if is_nan.operands[1] != x or (direction_of(is_nan), direction_of(is_infinite)) != ("NE", "EQ"):
+            continue
+        solve = _moved(x).producer
+        if number_of(is_infinite.operands[1]) == math.inf and solve is not None and solve.family == _TRIANGULAR_SOLVE:
+            return solve
+    return None
+
+
+def _is_of_determinant(solve: Node) -> bool:
+    """True for a system for ones whose matrix is an LU factorisation with elements replaced (by an update or a
+    selection; LAPACK's by NaN where it says that it failed)."""
+    matrix, ones = solve.operands[:2]
+    replaced, node = 0, _moved(matrix).producer
+    while node is not None and node.op in (ops.SCATTER, ops.DYNAMIC_UPDATE_SLICE, ops.SELECT):
+        branches = node.operands[1:] if node.op is ops.SELECT else node.operands[:1]
+        nodes = [_moved(value).producer for value in branches]
+        replaced, node = replaced + 1, next((each for each in nodes if each is not None and _keeps(each)), None)
+    found = node is not None and node.call_target in ops.LU_TARGETS
+    return found and replaced > 0 and number_of(ones) == 1
+
+
+def _keeps(node: Node) -> bool:
+    """True for LU factors, and for an array with some elements replaced."""
+    return node.op in (ops.SCATTER, ops.DYNAMIC_UPDATE_SLICE, ops.SELECT) or node.call_target in ops.LU_TARGETS
+
+
+def _is_filter(selection: Node | None, users: _Users) -> bool:
+    """True for a selection of zeros in place of what comes out of a triangular solve, or goes into one."""
+    if selection is None or number_of(selection.operands[1]) != 0:
+        return False
+    return _comes_from_a_solve(selection.operands[2]) or users.goes_into_a_solve(selection.results[0])
+
+
+def _moved(value: Value) -> Value:
+    """What ``value`` was made of by moves alone."""
+    while (node := value.producer) is not None and node.op.strided:
+        value = node.operands[0]
+    return value
+
+
+def _comes_from_a_solve(value: Value) -> bool:
+    pending, seen = [value], set[Value]()
+    while pending and len(seen) < _NEAR:
+        node = pending.pop(0).producer
+        if node is None or node.results[0] in seen:
+            continue
+        seen.add(node.results[0])
+        if node.family == _TRIANGULAR_SOLVE:
+            return True
+        if node.op.strided or node.op in _LINEAR:
+            pending += node.operands
+    return False
+
+
+class _Users:
+    """The uses of the values of a function, in all its regions."""
+
+    def __init__(self, function: FunctionView) -> None:
+        self._of: dict[Value, list[Node]] = defaultdict(list)
+        for node in function.walk():
+            for value in dict.fromkeys(node.operands):
+                self._of[value].append(node)
+
+    def selections(self, predicate: Value) -> Iterator[Node | None]:
+        """The selections by ``predicate``, moved, combined along axes or carried through loops unchanged; None for any
+        other use."""
+        pending, seen = [predicate], set[Value]()
+        while pending:
+            value = pending.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            for node in self._of[value]:
+                if node.op is ops.SELECT and node.operands[0] == value:
+                    yield node
+                elif node.op.strided or node.op is ops.REDUCE:
+                    pending += node.results
+                elif node.op is ops.WHILE:
+                    for at, operand in enumerate(node.operands):
+                        if operand == value:
+                            argument = node.regions[1].arguments[at]
+                            pending += [argument, node.results[at]]
+                            if node.regions[1].returns[at] != argument:
+                                yield None
+                else:
+                    yield None
+
+    def goes_into_a_solve(self, value: Value) -> bool:
+        """True if a triangular solve is among the next uses of ``value``, behind sums, products and moves."""
+        pending, seen = [value], set[Node]()
+        while pending and len(seen) < _NEAR:
+            for node in self._of[pending.pop(0)]:
+                if node.family == _TRIANGULAR_SOLVE:
+                    return True
+                if node not in seen and (node.op.strided or node.op in _LINEAR):
+                    seen.add(node)
+                    pending += node.results
+        return False
