@@ -48,7 +48,8 @@ def test_what_is_read_is_what_was_written(archive, tmp_path):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_model_is_prepared_for_an_absent_gpu(cli, tmp_path):
+@needs_the_cuda_plugin
+def test_a_model_is_prepared_and_compiled_for_an_absent_gpu(cli, as_json, tmp_path):
     path = tmp_path / "tiny.zip"
     cli("bench", *TINY, "--device", "h100", "--against", "none", "--prepare", path)
     found = Preparation.load(path)
@@ -57,6 +58,14 @@ def test_a_model_is_prepared_for_an_absent_gpu(cli, tmp_path):
     assert found.log_psi["directions"] == 12
     assert "f64" in found.truth.text
     assert "prepared for cuda, but target cpu is cpu" in cli("bench", path, "--device", "cpu", code=2).stderr
+    again = tmp_path / "compiled.zip"
+    assert "prepared for cuda" in cli("bench", path, "--device", "cpu", "--prepare", again, code=2).stderr
+    cli("bench", path, "--device", "h100", "--prepare", again, "--repeats", 3, code=2)
+    assert not again.exists()
+    document = as_json("bench", path, "--device", "h100", "--prepare", again, "--jobs", 2)
+    assert (document["executables"], document["failures"]) == (5, [])  # with and without CUDA graphs, and the truth
+    executables = Preparation.load(again).executables.values()
+    assert all(one.serialized and one.record["thunk_sequence"] for one in executables)
 
 
 @pytest.mark.parametrize(
@@ -147,18 +156,6 @@ def test_executables_are_those_of_the_flags(compiled, cli, compiles, monkeypatch
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=false")
     assert "these options are not the archive's" in cli("bench", compiled, *SHORT, "--records", "none").stderr
     assert len(compiles) == 3
-
-
-@needs_the_cuda_plugin
-def test_programs_are_compiled_ahead_of_time_for_an_absent_gpu_with_and_without_graphs(cli, as_json, tmp_path):
-    first, second = tmp_path / "first.zip", tmp_path / "second.zip"
-    cli("bench", *TINY, "--device", "h100", "--against", "none", "--prepare", first)
-    document = as_json("bench", first, "--device", "h100", "--prepare", second)
-    assert (document["executables"], document["failures"]) == (5, [])
-    found = Preparation.load(second)
-    assert all(one.serialized and one.record["thunk_sequence"] for one in found.executables.values())
-    cli("bench", first, "--device", "h100", "--prepare", second, "--repeats", 3, code=2)
-    assert "prepared for cuda" in cli("bench", first, "--device", "cpu", "--prepare", second, code=2).stderr
 
 
 MEMORY = {"argument_bytes": 1, "output_bytes": 1, "temp_bytes": 1, "alias_bytes": 0}

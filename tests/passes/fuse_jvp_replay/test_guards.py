@@ -168,7 +168,6 @@ def _is_odd(d):
 GUARDS = {
     "inverse": lambda y: _is_odd(jnp.linalg.inv(jnp.eye(4) * _far(y)) @ jnp.ones(4)),
     "triangular": lambda y: _is_odd(_triangular(jnp.eye(4) * _far(y))),
-    "triangular-nan": lambda y: jnp.isnan(_triangular(jnp.eye(4) * _far(y))).any(),
     "factors": lambda y: _is_odd(_triangular(jax.scipy.linalg.lu(jnp.eye(4) * _far(y))[2])),
     "replaced": lambda y: _is_odd(_triangular(jax.lax.linalg.lu(jnp.eye(4) * _far(y))[0].at[-1, -1].set(1.0))),
 }
