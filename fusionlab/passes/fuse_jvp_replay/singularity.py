@@ -105,10 +105,16 @@ def _comes_from_a_solve(value: Value) -> bool:
 
 
 class _Users:
-    """The uses of the values of a function, in all its regions."""
+    """The uses of the values of a function, in all its regions: the nodes that read them, and what regions return."""
 
     def __init__(self, function: FunctionView) -> None:
         self._of: dict[Value, list[Node]] = defaultdict(list)
+        self._returned = {
+            value
+            for region in function.regions()
+            for at, value in enumerate(region.returns)
+            if value not in region.arguments[at : at + 1]  # carried through a loop unchanged
+        }
         for node in function.walk():
             for value in dict.fromkeys(node.operands):
                 self._of[value].append(node)
@@ -122,18 +128,19 @@ class _Users:
             if value in seen:
                 continue
             seen.add(value)
+            if value in self._returned:
+                yield None
             for node in self._of[value]:
                 if node.op is ops.SELECT and node.operands[0] == value:
                     yield node
                 elif node.op.strided or node.op is ops.REDUCE:
                     pending += node.results
                 elif node.op is ops.WHILE:
-                    for at, operand in enumerate(node.operands):
-                        if operand == value:
-                            argument = node.regions[1].arguments[at]
-                            pending += [argument, node.results[at]]
-                            if node.regions[1].returns[at] != argument:
-                                yield None
+                    places = [at for at, operand in enumerate(node.operands) if operand == value]
+                    pending += [region.arguments[at] for region in node.regions for at in places]
+                    pending += [node.results[at] for at in places]
+                    if any(node.regions[1].returns[at] != node.regions[1].arguments[at] for at in places):
+                        yield None
                 else:
                     yield None
 
