@@ -81,13 +81,14 @@ def compile_all(
     """The results in order, ``jobs`` at a time (XLA compiles without Python's lock), loaded where ``ahead`` has them;
     None for what failed or had not begun at ``until``."""
     device = _kind(target)
-    if ahead and (anew := [each.name for each in asked if _key(each, device) not in ahead]):
+    prebuilt = [ahead.get(_key(each, device)) for each in asked]
+    if ahead and (anew := [each.name for each, known in zip(asked, prebuilt, strict=True) if known is None]):
         progress(f"compiled anew ({device}, {versions()}, these options are not the archive's): {', '.join(anew)}")
 
-    def one(each: Compilation) -> tuple[Compiled | None, list[Failure]]:
+    def one(each: Compilation, known: AheadOfTime | None) -> tuple[Compiled | None, list[Failure]]:
         if time.monotonic() > until and not each.required:
             return None, [Failure(each.name, each.step, LEFT_OUT)]
-        if (known := ahead.get(_key(each, device))) is not None:
+        if known is not None:
             try:
                 loaded = _loaded(known, each, target)
             except (CompileError, HloSyntaxError) as error:
@@ -98,7 +99,7 @@ def compile_all(
         return _compiled(each, target, progress)
 
     with ThreadPoolExecutor(jobs) as pool:
-        results = list(pool.map(one, asked))
+        results = list(pool.map(one, asked, prebuilt))
     failures.extend(failure for _, own in results for failure in own)
     return [made for made, _ in results]
 

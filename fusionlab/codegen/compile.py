@@ -140,7 +140,7 @@ def compile_program(
     key = cache.key(program, target, chosen | {"dump": dump}, versions())
     found = cache.load(key, program, target)
     if found is None:
-        found = _compile(program, target, chosen, dump, serialize)
+        found = _compile(program, target, chosen, dump, serialize=False)
         cache.store(key, found)
     return found
 
@@ -290,7 +290,7 @@ def _xla_options(devices: Sequence[Any], overrides: dict[str, str | int | bool])
 def _serialized(xla_executable: Any, client: Any) -> bytes:
     if hasattr(xla_executable, "serialize"):
         return bytes(xla_executable.serialize())
-    return bytes(client.serialize_executable(xla_executable))  # before JAX 0.9
+    return bytes(client.serialize_executable(xla_executable))  # JAX 0.8.0
 
 
 def _first_line(error: Exception) -> str:

@@ -50,6 +50,8 @@ class MeasuredKernel:
 
 
 KERNEL_COLUMNS = tuple(one.name for one in dataclasses.fields(MeasuredKernel))
+REQUIRED_COLUMNS = {one.name for one in dataclasses.fields(MeasuredKernel) if one.default is dataclasses.MISSING}
+"""Those that every record has; others came later."""
 _FIGURES = [name for name in KERNEL_COLUMNS if name not in ("name", "phase", "stage", "role", "family")]
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from fusionlab.errors import InputError
 from fusionlab.files import require_writable, write_whole
-from fusionlab.measure.device_time import KERNEL_COLUMNS
+from fusionlab.measure.device_time import REQUIRED_COLUMNS
 
 FORMAT = "fusionlab-bench-1"
 Record = dict[str, Any]
@@ -122,15 +122,11 @@ def _is_samples(value: Any) -> bool:
     return isinstance(value, list) and all(_is_number(one) and one > 0 for one in value)
 
 
-_OPTIONAL = "tf32_flops"
-"""The column of kernels that records before November 2026 do not have."""
-
-
 def _is_kernel_table(value: Any) -> bool:
     if not isinstance(value, dict) or not (_is_list(value.get("columns")) and _is_list(value.get("rows"))):
         return False
     columns = value["columns"]
-    return set(KERNEL_COLUMNS) - {_OPTIONAL} <= set(map(str, columns)) and all(
+    return set(map(str, columns)) >= REQUIRED_COLUMNS and all(
         isinstance(row, list) and len(row) == len(columns) for row in value["rows"]
     )
 

@@ -95,10 +95,9 @@ def content_digest(program: Program) -> str:
     Dead ops count only if they have an effect. A view shows the plain ops in a kernel's place, so a program with
     kernels is equal to one of the same text alone.
     """
-    module = program.parse()
-    if twins_of(module):
-        return _digest("with kernels", str(module))
     flat = program_view(program)
+    if twins_of(flat.module):
+        return _digest("with kernels", str(flat.module))
     digests = Digests(flat)
     effects = [digests.ops[node] for node in flat.nodes if has_effect(node)]
     arguments = [digests.values[value] for value in flat.arguments]
