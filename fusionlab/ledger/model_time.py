@@ -14,6 +14,7 @@ labelled ``measured``.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from fusionlab.codegen.compile import Compiled
@@ -83,12 +84,19 @@ def _estimate_us(instruction: Instruction) -> float | None:
     return next((one.us for one in (*decided, *found)), None)
 
 
-def ceilings_of(target: Target) -> Ceilings | None:
-    """The ceilings of the target's spec; None when it has no spec."""
+def ceilings_of(target: Target, tf32: bool | None = None) -> Ceilings | None:
+    """The ceilings of the target's spec; None when it has no spec.
+
+    ``tf32``: whether products that may use TF32 do. By default they do, but on an attached GPU in a process with
+    ``NVIDIA_TF32_OVERRIDE=0``: an absent target does not depend on the environment, which importing DeepQMC changes.
+    """
     if (peaks := target.peaks) is None:
         return None
     source = f"spec of {target.name}"
-    return Ceilings(peaks.fp32_flops_per_s, peaks.memory_bytes_per_s, source, tf32_flops_per_s=peaks.tf32_flops_per_s)
+    if tf32 is None:
+        tf32 = not (target.attached and os.environ.get("NVIDIA_TF32_OVERRIDE") == "0")
+    in_tf32 = peaks.tf32_flops_per_s if tf32 else peaks.fp32_flops_per_s
+    return Ceilings(peaks.fp32_flops_per_s, peaks.memory_bytes_per_s, source, tf32_flops_per_s=in_tf32)
 
 
 def time_model(compiled: Compiled, measured: Ceilings | None = None) -> TimeModel:

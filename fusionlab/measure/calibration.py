@@ -100,7 +100,7 @@ def calibrate(records: Sequence[Record]) -> Calibration:
     if not programs:
         raise InputError("no kernels were measured: there is nothing to calibrate the model with")
     device = records[0]["device"]
-    ceilings = _ceilings(device, [kernels for _, kernels in programs])
+    ceilings = _ceilings(records[0], [kernels for _, kernels in programs])
     held_out = len({name for name, _ in programs}) > 1
     errors = []
     for name, kernels in programs:
@@ -135,7 +135,7 @@ def changed(ceilings: Ceilings, what_if: WhatIf) -> Ceilings:
     """``ceilings`` with the figures of ``what_if``. SM count and clock scale the peak, and the peak of TF32 scales with
     it; InputError without a spec that has both."""
     if what_if.target is not None:
-        ceilings = ceilings_of(what_if.target) or ceilings
+        ceilings = ceilings_of(what_if.target, ceilings.tf32_flops_per_s != ceilings.flops_per_s) or ceilings
     flops, moved = ceilings.flops_per_s, ceilings.bytes_per_s
     in_tf32 = (ceilings.tf32_flops_per_s or flops) / flops
     if what_if.sms is not None or what_if.clock_ghz is not None:
@@ -189,8 +189,9 @@ def _usable(kernels: Iterable[MeasuredKernel]) -> list[MeasuredKernel]:
     return [one for one in kernels if one.dynamic_launches and one.measured_us > 0]
 
 
-def _ceilings(device: Mapping[str, Any], programs: Sequence[Sequence[MeasuredKernel]]) -> Ceilings:
-    if device.get("spec") and (spec := ceilings_of(load_target(device["spec"]))):
+def _ceilings(record: Record, programs: Sequence[Sequence[MeasuredKernel]]) -> Ceilings:
+    tf32 = record.get("flags", {}).get("NVIDIA_TF32_OVERRIDE") != "0"
+    if (name := record["device"].get("spec")) and (spec := ceilings_of(load_target(name), tf32)):
         return spec
     weighty = [
         one

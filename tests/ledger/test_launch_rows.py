@@ -13,7 +13,7 @@ from fusionlab.hlo.optimised.kernel_cost import Work, work_of
 from fusionlab.hlo.optimised.parser import parse_optimized
 from fusionlab.ledger.launch_rows import Totals, label, launch_rows, totals, totals_by
 from fusionlab.ledger.ledger import count_launches
-from fusionlab.ledger.model_time import Ceilings
+from fusionlab.ledger.model_time import Ceilings, ceilings_of
 from fusionlab.ledger.origins import origin_of, origin_of_readers
 from fusionlab.ledger.roofline import family_points, kernel_points, op_family_costs
 from fusionlab.ledger.traffic import Traffic, traffic_of
@@ -153,6 +153,16 @@ def test_a_product_that_may_use_tf32_is_held_against_its_peak(precision, in_tf32
     ceilings = Ceilings(1e6, 1e12, "given", tf32_flops_per_s=4e6)
     point = next(point for point in family_points(tuple(rows.values()), ceilings) if point.name == "gemm")
     assert point.attainable_flops_per_s == pytest.approx(4e6 if in_tf32 else 1e6)
+
+
+def test_the_environment_turns_tf32_off_on_an_attached_gpu_alone(monkeypatch):
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")  # as DeepQMC's adapter leaves it
+    absent = load_target("a100")
+    peaks, attached = absent.peaks, dataclasses.replace(absent, attached=True)
+    assert ceilings_of(absent).tf32_flops_per_s == peaks.tf32_flops_per_s > peaks.fp32_flops_per_s
+    assert ceilings_of(attached).tf32_flops_per_s == peaks.fp32_flops_per_s
+    monkeypatch.delenv("NVIDIA_TF32_OVERRIDE")
+    assert ceilings_of(attached).tf32_flops_per_s == peaks.tf32_flops_per_s
 
 
 def test_estimates_of_another_device_are_not_used():

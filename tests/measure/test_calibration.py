@@ -51,6 +51,14 @@ def test_products_in_tf32_reach_their_own_roof_and_older_records_say_nothing_of_
     assert kernels_of(both)[0] == dataclasses.replace(kernels_of(made.variant(kernels=kernels))[0], tf32_flops=0)
 
 
+def test_a_record_says_that_its_products_were_not_in_tf32():
+    record_without = {**record(), "flags": {"NVIDIA_TF32_OVERRIDE": "0"}}
+    found = calibrate([record_without])
+    assert found.ceilings.tf32_flops_per_s == found.ceilings.flops_per_s
+    assert changed(found.ceilings, parse_what_if("a100")).tf32_flops_per_s == load_target("a100").peaks.fp32_flops_per_s
+    assert calibrate([record()]).ceilings.tf32_flops_per_s == PEAKS.tf32_flops_per_s
+
+
 def test_the_error_is_that_of_programs_that_were_not_fitted():
     found = calibrate([record(), record("paulinet", slower=2.0)])
     assert found.error > 0.4

@@ -6,7 +6,6 @@ GPU. Those of this folder are minimal, because XLA rejects unknown fields.
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,7 +29,7 @@ _REQUIRED = (
 @dataclass(frozen=True)
 class Peaks:
     """Peak figures of a GPU from its spec. FP32 peak = cores x lanes per core x 2 (fused multiply-add) x clock; TF32 is
-    the tensor cores', or FP32's where the rate is not known or the environment has ``NVIDIA_TF32_OVERRIDE=0``."""
+    the tensor cores', or FP32's where the rate is not known."""
 
     memory_bytes_per_s: float
     fp32_flops_per_s: float
@@ -65,11 +64,10 @@ class Target:
         fields = _parse(self.spec)
         cores = int(fields["core_count"])
         lanes, per_lane = float(fields["fpus_per_core"]), cores * 2 * float(fields["clock_rate_ghz"]) * 1e9
-        in_tf32 = lanes if os.environ.get("NVIDIA_TF32_OVERRIDE") == "0" else _TF32.get(self.sm, lanes)
         return Peaks(
             memory_bytes_per_s=float(fields["memory_bandwidth"]),
             fp32_flops_per_s=lanes * per_lane,
-            tf32_flops_per_s=in_tf32 * per_lane,
+            tf32_flops_per_s=_TF32.get(self.sm, lanes) * per_lane,
             l2_bytes=int(fields["l2_cache_size"]),
             memory_bytes=int(fields["device_memory_size"]),
             cores=cores,
