@@ -34,9 +34,12 @@ def singularity_tests(function: FunctionView) -> set[Node]:
     found: set[Node] = set()
     users = _Users(function)
     for node in function.walk():
-        if node.op is not ops.OR or (solve := _tested(node)) is None or not _is_of_determinant(solve):
+        if node.op is not ops.OR or (solve := _tested(node)) is None:
             continue
-        if all(_is_filter(each, users) for each in users.selections(node.results[0])):
+        factors, replaced = _factors(solve)
+        if factors is None or not replaced or number_of(solve.operands[1]) != 1:
+            continue
+        if all(_is_filter(each, factors, users) for each in users.selections(node.results[0])):
             found.update(value.producer for value in node.operands if value.producer is not None)
     return found
 
@@ -58,17 +61,15 @@ def _tested(either: Node) -> Node | None:
     return None
 
 
-def _is_of_determinant(solve: Node) -> bool:
-    """True for a system for ones whose matrix is an LU factorisation with elements replaced (by an update or a
-    selection; LAPACK's by NaN where it says that it failed)."""
-    matrix, ones = solve.operands[:2]
-    replaced, node = 0, _moved(matrix).producer
+def _factors(solve: Node) -> tuple[Node | None, bool]:
+    """The LU factorisation that a triangular system is of, or None, and whether elements of the factors were replaced
+    (by an update or a selection; LAPACK's are replaced by NaN where it says that it failed)."""
+    node, replaced = _moved(solve.operands[0]).producer, False
     while node is not None and node.op in (ops.SCATTER, ops.DYNAMIC_UPDATE_SLICE, ops.SELECT):
         branches = node.operands[1:] if node.op is ops.SELECT else node.operands[:1]
         nodes = [_moved(value).producer for value in branches]
-        replaced, node = replaced + 1, next((each for each in nodes if each is not None and _keeps(each)), None)
-    found = node is not None and node.call_target in ops.LU_TARGETS
-    return found and replaced > 0 and number_of(ones) == 1
+        replaced, node = True, next((each for each in nodes if each is not None and _keeps(each)), None)
+    return (node, replaced) if node is not None and node.call_target in ops.LU_TARGETS else (None, replaced)
 
 
 def _keeps(node: Node) -> bool:
@@ -76,11 +77,12 @@ def _keeps(node: Node) -> bool:
     return node.op in (ops.SCATTER, ops.DYNAMIC_UPDATE_SLICE, ops.SELECT) or node.call_target in ops.LU_TARGETS
 
 
-def _is_filter(selection: Node | None, users: _Users) -> bool:
-    """True for a selection of zeros in place of what comes out of a triangular solve, or goes into one."""
+def _is_filter(selection: Node | None, factors: Node, users: _Users) -> bool:
+    """True for a selection of zeros in place of what comes out of a triangular solve with ``factors``, or goes into
+    one."""
     if selection is None or number_of(selection.operands[1]) != 0:
         return False
-    return _comes_from_a_solve(selection.operands[2]) or users.goes_into_a_solve(selection.results[0])
+    return _comes_from_a_solve(selection.operands[2], factors) or users.goes_into_a_solve(selection.results[0], factors)
 
 
 def _moved(value: Value) -> Value:
@@ -90,14 +92,18 @@ def _moved(value: Value) -> Value:
     return value
 
 
-def _comes_from_a_solve(value: Value) -> bool:
+def _is_with(solve: Node, factors: Node) -> bool:
+    return solve.family == _TRIANGULAR_SOLVE and _factors(solve)[0] is factors
+
+
+def _comes_from_a_solve(value: Value, factors: Node) -> bool:
     pending, seen = [value], set[Value]()
     while pending and len(seen) < _NEAR:
         node = pending.pop(0).producer
         if node is None or node.results[0] in seen:
             continue
         seen.add(node.results[0])
-        if node.family == _TRIANGULAR_SOLVE:
+        if _is_with(node, factors):
             return True
         if node.op.strided or node.op in _LINEAR:
             pending += node.operands
@@ -144,12 +150,12 @@ class _Users:
                 else:
                     yield None
 
-    def goes_into_a_solve(self, value: Value) -> bool:
-        """True if a triangular solve is among the next uses of ``value``, behind sums, products and moves."""
+    def goes_into_a_solve(self, value: Value, factors: Node) -> bool:
+        """True if a triangular solve with ``factors`` is among the next uses of ``value``, behind sums, products and moves."""
         pending, seen = [value], set[Node]()
         while pending and len(seen) < _NEAR:
             for node in self._of[pending.pop(0)]:
-                if node.family == _TRIANGULAR_SOLVE:
+                if _is_with(node, factors):
                     return True
                 if node not in seen and (node.op.strided or node.op in _LINEAR):
                     seen.add(node)

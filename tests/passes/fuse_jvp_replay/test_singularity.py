@@ -28,6 +28,9 @@ USES = {
     "returned by a loop": lambda p, m: jax.lax.fori_loop(0, 3, lambda k, y: (y[0] * 2, p), (m, False)),
     "a number": lambda p, m: m * p,
     "selects something else": lambda p, m: jnp.where(p, m, jnp.sin(m)),
+    "zeros in a system of other factors": lambda p, m: jax.scipy.linalg.solve_triangular(
+        jax.lax.linalg.lu(m + 1)[0], jnp.where(p, jnp.zeros_like(m), m)
+    ),
     "zeros elsewhere": lambda p, m: jnp.where(p, jnp.zeros_like(m), jnp.sin(m)),
 }
 
