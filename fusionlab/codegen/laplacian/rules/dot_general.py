@@ -405,6 +405,8 @@ def _split(state: State, source: Value, fixed: Any, contraction: Contraction, si
     constants = sum(extent for kind, extent in zip(kinds, extents, strict=True) if kind is None)
     varying = {kind for kind in kinds if kind is not None}
     narrow = constants * _NARROW <= sum(extents) - constants
+    if not varying:  # the coordinates themselves, which the program computes from others
+        return None
     if len(varying) == 1 and (not constants or (narrow and not any(axes for _, axes in varying))):
         return None
     groups: dict[_Kind, list[_Part]] = {}
