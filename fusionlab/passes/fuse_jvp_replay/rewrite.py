@@ -33,6 +33,7 @@ from fusionlab.passes.fuse_jvp_replay.recognise import (
     NotALaplacian,
     TraceCandidate,
     UncoveredMatch,
+    is_float,
 )
 from fusionlab.passes.fuse_jvp_replay.region_views import (
     RaisingWithRegion,
@@ -150,7 +151,8 @@ class View:
         for node in (each.loop.node for each in replays):
             if node not in holding:  # in the body of another replay
                 holding[node] = view_of_region(self.flat, enclosing_regions(self.flat, node))
-        self.sites = [SumSite(holding[each.loop.node], each, effect) for each in replays]
+        with_floats = (each for each in replays if any(map(is_float, each.loop.node.results)))  # not LAPACK's pivots
+        self.sites = [SumSite(holding[each.loop.node], each, effect) for each in with_floats]
         for function in functions:
             self.sites += [SumSite(function, each, effect) for each in recognise.candidates_without_loop(function)]
 
@@ -167,8 +169,10 @@ def _hoist(flat: FunctionView) -> None:
                 varying = [argument for i, argument in enumerate(body.arguments) if i not in fixed]
                 if separate_in_view(body, varying) or replay.repeats_arithmetic:
                     hoist_in_view(region, replay.loop)
-        directed = recognise.identities(region)
-        separate_in_view(region, directed, whole, {value.type.shape[0] for value in directed})
+        identities = recognise.identities(region)
+        for extent in {value.type.shape[0]: None for value in identities}:  # what is added to a matrix is no direction
+            directed = [value for value in identities if value.type.shape[0] == extent]
+            separate_in_view(region, directed, whole, {extent})
 
 
 class Findings(dict[str, View]):

@@ -11,6 +11,7 @@ from fusionlab.hlo.view import view_of
 from fusionlab.passes.interface import Declined
 
 from ..laplacian_assertions import assert_refused, assert_rewritten, rewritten
+from ..laplacian_functions import fori
 
 B, N = 3, 4
 _random = np.random.default_rng(23)
@@ -162,3 +163,16 @@ def test_positions_are_the_sampled_walkers_and_not_where_sampling_began(options,
     view = view_of(result.program.parse())
     assert f"with respect to %{view.arguments[1].id} " not in event.what
     assert [loop.trips for loop in find_loops(view)] == ([3, 2] if options else [3])
+
+
+def test_positions_that_the_program_concatenates(run_raised):
+    """Of electrons of either spin: they are contracted as they are, and not as parts that have no derivatives."""
+
+    def log_psi(y):
+        return jnp.tanh(jnp.tanh(y @ jnp.concatenate([W, W - 0.5, W + 0.5, W * 0.7])) @ V).sum()
+
+    def energies(up, down):
+        y = jnp.concatenate([up.reshape(B, -1), down.reshape(B, -1)], 1)
+        return jax.vmap(log_psi)(y), jax.vmap(lambda z: fori(lambda _, x: log_psi(x), None, z))(y)
+
+    assert_rewritten(run_raised, energies, X[:, :3], X[:, 3:])

@@ -152,6 +152,21 @@ def test_the_test_for_singular_matrices_of_a_determinants_derivative(value, run_
     assert_rewritten(run_raised, both(value), X, rtol=1e-9)
 
 
+def test_a_determinants_derivative_without_a_loop(run_raised):
+    """JAX takes the diagonal of the factors and of their tangents in one branch; the identity that is added to the
+    matrix, of another extent than the directions, is no direction."""
+    random = np.random.default_rng(10)
+    hidden = random.standard_normal((9, 300)) / 3, random.standard_normal((300, 9)) / 20
+
+    def value(y):
+        return of_a_determinant(jnp.tanh(y.ravel() @ hidden[0]) @ hidden[1])
+
+    def of_one(y):
+        return jnp.trace(jax.jacfwd(jax.jacrev(value))(y.ravel()))
+
+    assert_rewritten(run_raised, jax.vmap(of_one), X, rtol=1e-9)
+
+
 def _far(y):
     """NaN where |y| > 12, where no walker of a test is."""
     return jnp.sqrt(12.0 - jnp.sqrt((y**2).sum()))
