@@ -31,6 +31,19 @@ from ..laplacian_functions import (
 FORMS = {**LOOPS, **LOOP_FREE}
 
 
+@pytest.mark.parametrize("method", [LOOPS["fori"], LOOP_FREE["diagonal"]])
+def test_a_value_that_nothing_reads_is_in_the_program_if_jax_keeps_it(method):
+    """``jax.jit(f)`` drops what is not returned, ``jax.jit(f, keep_unused=True)`` does not."""
+
+    def log_psi(weights, x):
+        return jnp.log(jnp.cosh(x @ weights["features"][:3])).sum() ** 2
+
+    energy = jax.vmap(lambda weights, x: method(log_psi, weights, x), (None, 0))
+    _, without = rewritten(energy, WEIGHTS, X)
+    assert "jax.jit(f, keep_unused=True)" in without.events[0].explained
+    assert rewritten(energy, WEIGHTS, X, keep_unused=True)[1].applied
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_alone(form, run_raised):
     method = FORMS[form]
