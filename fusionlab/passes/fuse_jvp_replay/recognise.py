@@ -258,7 +258,8 @@ def _common_factor(loop: Loop, at: int) -> Value | None:
 
 
 def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
-    """Sums over the rows of an identity of as many rows as some value has coordinates per walker.
+    """Sums over the rows of an identity of as many rows as some value has coordinates per walker, the largest first:
+    electrons and orbitals, whose identities mask pairs and shift matrices, are fewer than coordinates.
 
     Without walkers that value has to depend on an argument: a mask of pairs is as large an identity as the constants of
     all electrons, as of their spins, are long.
@@ -268,7 +269,10 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
     for value in identities(flat):
         by_extent.setdefault(identity_extent(value, {}), []).append(value)
     given, varying = (reached(flat, of) for of in (flat.arguments, filter(is_float, flat.arguments)))
-    for extent, values in list(by_extent.items())[:_MOST_SIZES]:
+    sizes = 0
+    for extent, values in sorted(by_extent.items(), reverse=True):
+        if sizes == _MOST_SIZES:
+            break
         directed = reached(flat, values)
         before = tuple(node for node in flat.nodes if directed.isdisjoint(node.results))
         plain = [v for v in (*flat.arguments, *(v for node in before for v in node.results)) if is_float(v)]
@@ -285,6 +289,7 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
         for value in (value for node in nodes for value in node.results):
             if value.type in types and value in varying:
                 sums[value.type].append(value)
+        sizes += bool(types)
         found = 0
         for output in sorted(types, key=lambda each: math.prod(each.shape)):
             if found == _MOST_SIZES:
