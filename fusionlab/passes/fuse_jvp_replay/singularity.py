@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.view import FunctionView, Node, Value, direction_of
+from fusionlab.passes.fuse_jvp_replay.recognise import is_float
 
 _LINEAR = (
     ops.ADD, ops.CONCATENATE, ops.DOT_GENERAL, ops.GATHER, ops.MULTIPLY, ops.NEGATE, ops.PAD, ops.SCATTER, ops.SUBTRACT,
@@ -106,7 +107,7 @@ def _comes_from_a_solve(value: Value, factors: Node) -> bool:
         if _is_with(node, factors):
             return True
         if node.op.strided or node.op in _LINEAR:
-            pending += node.operands
+            pending += filter(is_float, node.operands)  # and not through indices
     return False
 
 

@@ -152,6 +152,11 @@ def test_the_test_for_singular_matrices_of_a_determinants_derivative(value, run_
     assert_rewritten(run_raised, both(value), X, rtol=1e-9)
 
 
+def test_that_of_determinants_of_walkers_with_two_leading_axes(run_raised):
+    """The indices of their derivative's gathers and scatters have more ops then."""
+    assert_rewritten(run_raised, jax.vmap(both(of_several_determinants)), np.stack([X, X + 0.1]), rtol=1e-9)
+
+
 def test_a_determinants_derivative_without_a_loop(run_raised):
     """JAX takes the diagonal of the factors and of their tangents in one branch; the identity that is added to the
     matrix, of another extent than the directions, is no direction."""
