@@ -36,8 +36,8 @@ class Ground(Enum):
     # The form of the Laplacian, or of the loop.
     FUNCTION_NOT_FOUND = Advice(
         "unsafe", "form",
-        "return log|psi| beside the energy, or lower with jax.jit(f, keep_unused=True), which does not drop it; if it is "
-        f"in the program, the sum is not exactly its Laplacian: use {_LAPLACIAN}",
+        "return log|psi| beside the energy, or lower with jax.jit(f, keep_unused=True), which does not drop it; if it "
+        f"is in the program, the sum is not exactly its Laplacian: use {_LAPLACIAN}",
     )  # fmt: skip
     POSITIONS_NOT_FOUND = Advice(
         "unsafe", "form",

@@ -124,11 +124,30 @@ def diagonal(log_psi, weights, x):
     return jnp.diagonal(jax.hessian(lambda z: log_psi(weights, z.reshape(x.shape)))(y)).sum()
 
 
+def one_by_one(log_psi, weights, x):
+    """A Python loop over the directions."""
+    hessian, _ = pushed(log_psi, weights, x)
+    return sum(hessian(jnp.zeros(x.size, x.dtype).at[k].set(1))[k] for k in range(x.size))
+
+
+def gradients_one_by_one(log_psi, weights, x):
+    """A Python loop over the entries of the gradient, whose cotangents are the unit vectors."""
+    gradient, y = flat_gradient(log_psi, weights, x)
+    return sum(jax.grad(lambda z, k=k: gradient(z)[k])(y)[k] for k in range(x.size))
+
+
+def entries_one_by_one(log_psi, weights, x):
+    """A Python loop over the diagonal of ``jax.hessian``."""
+    _, y = flat_gradient(log_psi, weights, x)
+    hessian = jax.hessian(lambda z: log_psi(weights, z.reshape(x.shape)))(y)
+    return sum(hessian[k, k] for k in range(x.size))
+
+
 LOOPS = {
     f.__name__.replace("_", "-"): f
     for f in (fori, scan, scan_over_rows, jvp_in_loop, comparison, by_electron, two_counters)
 }
-LOOP_FREE = {f.__name__: f for f in (trace, diagonal)}
+LOOP_FREE = {f.__name__: f for f in (trace, diagonal, one_by_one, gradients_one_by_one, entries_one_by_one)}
 
 
 def alone(log_psi, method):

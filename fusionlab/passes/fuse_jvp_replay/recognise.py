@@ -2,12 +2,14 @@
 
 a loop:     for k in range(K): sum += hessian(eye[k])[k]           (a replay of the inventory)
 no loop:    trace(vmap(hessian)(eye))                              (an identity of K rows goes into it)
+            hessian(e0)[0] + hessian(e1)[1] + ...                  (each of the K unit vectors does)
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +24,8 @@ from fusionlab.hlo.constants import fold
 from fusionlab.hlo.loops import Counter, Invariant, Loop, Stacked, Sum
 from fusionlab.hlo.ops import WIDE_FLOATS
 from fusionlab.hlo.replay import Replay, identity_extent
-from fusionlab.hlo.view import FunctionView, Node, Region, TensorType, Value, reached, reads
+from fusionlab.hlo.view import FunctionView, Node, Region, TensorType, Value, reached, reads, sources_of
+from fusionlab.passes.fuse_jvp_replay.unit_vectors import unit_vectors
 from fusionlab.passes.refusals import Ground, Refusal
 
 _SOLVES = (ops.TRIANGULAR_SOLVE, ops.CUSTOM_CALL)
@@ -269,6 +272,9 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
     for value in identities(flat):
         by_extent.setdefault(identity_extent(value, {}), []).append(value)
     given, varying = (reached(flat, of) for of in (flat.arguments, filter(is_float, flat.arguments)))
+    one_by_one = unit_vectors(flat, given)
+    for extent, vectors in one_by_one.items():
+        by_extent.setdefault(extent, []).extend(itertools.chain.from_iterable(vectors))
     sizes = 0
     for extent, values in sorted(by_extent.items(), reverse=True):
         if sizes == _MOST_SIZES:
@@ -286,8 +292,9 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
         nodes = [node for node in flat.nodes if not directed.isdisjoint(node.results)]
         read = tuple(dict.fromkeys(v for node in nodes for v in reads(node) if v not in directed))
         sums: dict[TensorType, list[Value]] = {each: [] for each in types}
+        whole = _of_all(flat, values, one_by_one[extent]) if extent in one_by_one else directed
         for value in (value for node in nodes for value in node.results):
-            if value.type in types and value in varying:
+            if value.type in types and value in varying and value in whole:
                 sums[value.type].append(value)
         sizes += bool(types)
         found = 0
@@ -295,7 +302,7 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
             if found == _MOST_SIZES:
                 break
             channels = not sums[output]
-            if not (targets := sums[output] or _with_channels(flat, extent, output)[:1]):
+            if not (targets := _totals_first(sums[output], nodes) or _with_channels(flat, extent, output)[:1]):
                 continue
             found += 1
             producer = targets[0].producer
@@ -304,6 +311,24 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
             yield TraceCandidate(
                 flat, some, extent, before, read, {}, {}, None, producer, output.shape, weighted=channels, later=later
             )
+
+
+def _totals_first(sums: Sequence[Value], nodes: Sequence[Node]) -> list[Value]:
+    """``sums``, those that are read by nothing but an addition to another of them last."""
+    known = set(sums)
+    of_sums = {node for node in nodes if node.op is ops.ADD and node.results[0] in known}
+    read_elsewhere = {value for node in nodes if node not in of_sums for value in reads(node)}
+    partial = {value for node in of_sums for value in node.operands} - read_elsewhere
+    return sorted(sums, key=partial.__contains__)
+
+
+def _of_all(flat: FunctionView, directions: Sequence[Value], vectors: Sequence[Sequence[Value]]) -> set[Value]:
+    """Values that depend on one of ``directions`` that has all of them, or on a value for each of ``vectors``."""
+    single = set(itertools.chain.from_iterable(vectors))
+    whole = reached(flat, [value for value in directions if value not in single])
+    sources = sources_of(flat, list(single))
+    each = [sum(sources[value] for value in values if value not in whole) for values in vectors]
+    return whole | {value for value, bits in sources.items() if all(bits & own for own in each)}
 
 
 def weighted_without_loop(candidate: TraceCandidate) -> Iterator[TraceCandidate]:

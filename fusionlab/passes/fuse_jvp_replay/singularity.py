@@ -152,7 +152,8 @@ class _Users:
                     yield None
 
     def goes_into_a_solve(self, value: Value, factors: Node) -> bool:
-        """True if a triangular solve with ``factors`` is among the next uses of ``value``, behind sums, products and moves."""
+        """True if a triangular solve with ``factors`` is among the next uses of ``value``, behind sums, products and
+        moves."""
         pending, seen = [value], set[Node]()
         while pending and len(seen) < _NEAR:
             for node in self._of[pending.pop(0)]:
