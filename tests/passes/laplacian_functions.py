@@ -143,11 +143,30 @@ def entries_one_by_one(log_psi, weights, x):
     return sum(hessian[k, k] for k in range(x.size))
 
 
+def electron_by_electron(log_psi, weights, x):
+    """A Python loop over the electrons, each with a Hessian of its own."""
+    return sum(_trace_of_one(log_psi, weights, x, i) for i in range(len(x)))
+
+
+def electrons_mapped(log_psi, weights, x):
+    """The same by ``vmap``: identities of three rows go into an array of zeros."""
+    return jax.vmap(lambda i: _trace_of_one(log_psi, weights, x, i))(jnp.arange(len(x))).sum()
+
+
+def _trace_of_one(log_psi, weights, x, i):
+    return jnp.trace(jax.hessian(lambda y: log_psi(weights, x.at[i].set(y)))(x[i]))
+
+
 LOOPS = {
     f.__name__.replace("_", "-"): f
     for f in (fori, scan, scan_over_rows, jvp_in_loop, comparison, by_electron, two_counters)
 }
-LOOP_FREE = {f.__name__: f for f in (trace, diagonal, one_by_one, gradients_one_by_one, entries_one_by_one)}
+LOOP_FREE = {
+    f.__name__: f
+    for f in (
+        trace, diagonal, one_by_one, gradients_one_by_one, entries_one_by_one, electron_by_electron, electrons_mapped,
+    )
+}  # fmt: skip
 
 
 def alone(log_psi, method):

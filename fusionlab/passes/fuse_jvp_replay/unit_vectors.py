@@ -1,12 +1,13 @@
-"""Directions that a program writes one by one, as a Python loop over the coordinates does:
+"""Directions of which a program has no identity matrix:
 
-for k in range(n): total += jax.jvp(gradient, (x,), (jnp.eye(n)[k],))[1][k]     (n pushes, and no array of directions)
+Python loop:        for k in range(n): total += jvp(gradient, (x,), (eye[k],))[1][k]
+of each electron:   for i in range(n // 3): total += trace(hessian(lambda y: f(x.at[i].set(y)))(x[i]))
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection
 
 import jax
@@ -15,24 +16,28 @@ import numpy as np
 from fusionlab.codegen.raising import RaiseError, Raising, raise_nodes
 from fusionlab.hlo import ops
 from fusionlab.hlo.ops import WIDE_FLOATS
-from fusionlab.hlo.view import FunctionView, Value
+from fusionlab.hlo.view import FunctionView, TensorType, Value
 
-_MAKERS = (ops.CONSTANT, ops.DYNAMIC_UPDATE_SLICE, ops.PAD, ops.SCATTER)
-"""The last op of a unit vector; a pad is the transpose of reading one element."""
+_MAKERS = (ops.DYNAMIC_UPDATE_SLICE, ops.PAD, ops.SCATTER)
+"""The last op of unit vectors, but for constants; a pad is the transpose of reading one element."""
 _MOST_ELEMENTS = 2**24
 """Of all arrays that may be unit vectors, together."""
 
 
 def unit_vectors(flat: FunctionView, given: Collection[Value]) -> dict[int, list[list[Value]]]:
-    """By extent n, for every k < n the values of ``flat`` that are unit vector k; of complete sets only.
+    """By extent n, for every k < n the values of ``flat`` that hold unit vector k; of complete sets only.
 
-    A value [*repeated, ...] is unit vector k if all its arrays [...] are 1 at element k and else 0. ``given`` are the
-    values that depend on the arguments.
+    Of a value [*many, ...] all arrays [...] are unit vectors. ``given`` are the values that depend on the arguments.
     """
-    made = [v for node in flat.nodes if node.op in _MAKERS for v in node.results]
-    made = [v for v in made if v.dtype in WIDE_FLOATS and v not in given and v.type.shape and v.type.shape[-1] > 1]
-    counts = Counter(value.type.shape for value in made)
-    made = [value for value in made if counts[value.type.shape] >= value.type.shape[-1]]
+    made = [value for node in flat.nodes if node.op in _MAKERS for value in node.results]
+    of_type: dict[TensorType, list[Value]] = defaultdict(list)
+    for node in flat.nodes:
+        if node.op is ops.CONSTANT:
+            of_type[node.results[0].type].append(node.results[0])
+    for type_, constants in of_type.items():
+        if type_.shape and len(constants) >= type_.shape[-1]:  # else there is no vector for each element
+            made += constants
+    made = [value for value in made if value.type.shape and value.dtype in WIDE_FLOATS and value not in given]
     if not made or sum(math.prod(value.type.shape) for value in made) > _MOST_ELEMENTS:
         return {}
     try:
@@ -42,19 +47,17 @@ def unit_vectors(flat: FunctionView, given: Collection[Value]) -> dict[int, list
         return {}
     found: dict[int, dict[int, list[Value]]] = defaultdict(lambda: defaultdict(list))
     for value, array in zip(made, arrays, strict=True):
-        if (place := _place(np.asarray(array))) is not None:
-            extent, k = place
+        extent, places = _places(np.asarray(array))
+        for k in places:
             found[extent][k].append(value)
     return {n: [places[k] for k in range(n)] for n, places in found.items() if len(places) == n}
 
 
-def _place(array: np.ndarray) -> tuple[int, int] | None:
-    """(n, k) of unit vector k of n elements, repeated along as few leading axes as possible; else None."""
+def _places(array: np.ndarray) -> tuple[int, set[int]]:
+    """n and those k of which ``array`` has unit vectors of n elements, behind as few leading axes as possible; of an
+    array of anything else no k."""
     for axes in range(array.ndim):
         rows = array.reshape(math.prod(array.shape[:axes]), -1)
-        if rows.shape[1] < 2:
-            return None
-        first = rows[0]
-        if first.max() == 1 and np.count_nonzero(first) == 1 and (rows == first).all():
-            return len(first), int(first.argmax())
-    return None
+        if rows.shape[1] > 1 and (np.count_nonzero(rows, axis=1) == 1).all() and (rows.max(1) == 1).all():
+            return rows.shape[1], set(rows.argmax(1).tolist())
+    return 0, set()

@@ -23,6 +23,10 @@ def padded(x):
     return sum((jnp.pad(jnp.ones((2, 1), x.dtype), ((0, 0), (k, 2 - k))) * x).sum() for k in range(3))
 
 
+def identities_in_zeros(x):
+    return sum((jnp.zeros((2, 4, 2)).at[:, i].set(jnp.eye(2)) * x[0, 0]).sum() for i in range(4))
+
+
 def two_of_three(x):
     return sum((x @ row)[0] for row in np.eye(3, dtype=np.float32)[:2])
 
@@ -39,11 +43,11 @@ def of_the_argument(x):
     return sum((jnp.zeros_like(x).at[:, k].set(x[0, 0]) * x).sum() for k in range(3))
 
 
-@pytest.mark.parametrize("function", [constants, written, padded])
-def test_unit_vectors(function, lowered):
+@pytest.mark.parametrize(("function", "n"), [(constants, 3), (written, 3), (padded, 3), (identities_in_zeros, 8)])
+def test_unit_vectors(function, n, lowered):
     flat = simplified_view(lowered(function, X).parse())
     ((extent, found),) = unit_vectors(flat, reached(flat, flat.arguments)).items()
-    assert extent == len(found) == 3
+    assert extent == len(found) == n
     assert all(found)
 
 
