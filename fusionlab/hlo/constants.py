@@ -35,8 +35,11 @@ _COMPARE: dict[str, Callable[..., Any]] = {
 _LEAST = {"maximum": -np.inf, "minimum": np.inf}
 
 
-def fold(value: Value, known: Mapping[Value, np.ndarray] | None = None) -> np.ndarray | None:
-    """The value as a NumPy array if it follows from constants and ``known`` values by small integer ops, else None.
+def fold(
+    value: Value, known: Mapping[Value, np.ndarray] | None = None, *, most_elements: int = _MOST_ELEMENTS
+) -> np.ndarray | None:
+    """The value as a NumPy array if it follows from constants and ``known`` values by integer ops of at most
+    ``most_elements``, else None.
 
     Arithmetic wraps in the value's own type, as StableHLO's does.
     """
@@ -48,7 +51,7 @@ def fold(value: Value, known: Mapping[Value, np.ndarray] | None = None) -> np.nd
         if current in found or current in unknown:
             open_.pop()
             continue
-        operands = _needed(current)
+        operands = _needed(current, most_elements)
         if operands is None or not unknown.isdisjoint(operands):
             unknown.add(current)
         elif missing := [operand for operand in operands if operand not in found]:
@@ -111,13 +114,13 @@ def taken_branch(node: Node) -> Region | None:
     return node.regions[int(index) if 0 <= int(index) < len(node.regions) else -1]
 
 
-def _needed(value: Value) -> tuple[Value, ...] | None:
+def _needed(value: Value, most_elements: int) -> tuple[Value, ...] | None:
     """The values that ``value`` is computed from; None if it can never be folded."""
     node = value.producer
     if node is None or len(node.results) != 1 or not value.is_array:
         return None
     type_ = value.type
-    if int(np.prod(type_.shape)) > _MOST_ELEMENTS:
+    if int(np.prod(type_.shape)) > most_elements:
         return None
     if node.op is ops.CONSTANT:
         return ()

@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
+from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising.rules.contraction import laxest_precision
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
-from fusionlab.hlo.constants import least_of, number_of
+from fusionlab.hlo.constants import fold, least_of, number_of
 from fusionlab.hlo.ops import INTEGERS
 from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, direction_of, reached, reads
 from fusionlab.passes.fuse_jvp_replay.recognise import is_float
@@ -27,6 +28,9 @@ _INDEX_ARITHMETIC = (
     ops.ADD, ops.BROADCAST_IN_DIM, ops.COMPARE, ops.CONCATENATE, ops.CONVERT, ops.RESHAPE, ops.SELECT, ops.SLICE,
     ops.TRANSPOSE,
 )  # fmt: skip
+
+_MOST_INDICES = 2**22
+"""Elements of the largest array of indices that is evaluated."""
 
 
 class Complaint(NamedTuple):
@@ -150,12 +154,17 @@ def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> Complai
     """A constant or index of ``nodes`` tells walkers apart: a few of them do not represent all.
 
     ``nodes`` are those that are evaluated, with those of their regions; random numbers of a sampling before are none.
-    Indices of gathers and scatters may differ.
+    Indices of gathers and scatters may differ by the number of the walker at which it reads or writes.
     """
     differing: dict[Value, Node] = {}
     for node in nodes:
-        for at, value in enumerate(node.operands):
-            if value not in differing or (at == 1 and node.op in (ops.GATHER, ops.SCATTER)):
+        indices = None
+        if node.op in (ops.GATHER, ops.SCATTER):
+            indices = _INDICES[node.op](node, axes.get(node.operands[0], ()))
+            if not _number_walkers(indices, axes.get(indices.value, set()), differing):
+                return Complaint(Ground.WALKERS_TOLD_APART, f"a {node.op.mnemonic} tells walkers apart", node)
+        for value in node.operands:
+            if value not in differing or (indices is not None and value is indices.value):
                 continue
             origin = differing[value]
             if node.op not in _INDEX_ARITHMETIC or any(map(is_float, node.results)):
@@ -163,6 +172,81 @@ def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> Complai
             differing.update(dict.fromkeys(node.results, origin))
         differing.update((v, node) for v in node.results if any(_varies(node, axis) for axis in axes.get(v, ())))
     return None
+
+
+class _Indices(NamedTuple):
+    """Those of a gather or scatter. ``vector`` is their axis of components, of which ``walkers`` index an axis that
+    counts walkers, and not all of it by one window."""
+
+    value: Value
+    vector: int
+    walkers: list[int]
+
+
+def _of_gather(node: Node, walkers: Collection[int]) -> _Indices:
+    numbers = stablehlo.GatherDimensionNumbers(node.attributes["dimension_numbers"])
+    extents, sizes = node.operands[0].type.shape, node.attributes["slice_sizes"]
+    axes = enumerate(numbers.start_index_map)
+    found = [i for i, axis in axes if axis in walkers and int(sizes[axis]) < extents[axis]]
+    return _Indices(node.operands[1], numbers.index_vector_dim, found)
+
+
+def _of_scatter(node: Node, walkers: Collection[int]) -> _Indices:
+    numbers = stablehlo.ScatterDimensionNumbers(node.attributes["scatter_dimension_numbers"])
+    extents, count = node.operands[0].type.shape, len(node.results)
+    inserted = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
+    kept = [axis for axis in range(len(extents)) if axis not in inserted]
+    updates = node.operands[count + 1].type.shape
+    sizes = {axis: updates[to] for axis, to in zip(kept, numbers.update_window_dims, strict=True)}
+    axes = enumerate(numbers.scattered_dims_to_operand_dims)
+    found = [i for i, axis in axes if axis in walkers and sizes.get(axis, 1) < extents[axis]]
+    return _Indices(node.operands[count], numbers.index_vector_dim, found)
+
+
+_INDICES = {ops.GATHER: _of_gather, ops.SCATTER: _of_scatter}
+
+
+def _number_walkers(indices: _Indices, counting: set[int], differing: Collection[Value]) -> bool:
+    """True if the components that index walkers are these walkers' numbers, and the others differ between walkers by
+    what is computed alone. ``counting`` are the axes of the indices that count walkers."""
+    along = set(counting)
+    components = list(_components(indices))
+    for i in indices.walkers:
+        array = components[i][1]
+        numbered = [axis for axis in counting if array is not None and _counts_up(array, axis)]
+        if not numbered:
+            return False
+        along.update(numbered)
+    for i, (source, array) in enumerate(components):
+        if i in indices.walkers:
+            continue
+        if source in differing if array is None else any((array != array.take([0], axis)).any() for axis in along):
+            return False
+    return True
+
+
+def _components(indices: _Indices) -> Iterator[tuple[Value, np.ndarray | None]]:
+    """Of each component the value that it is part of, and the array [*axes without that of the components] if it
+    follows from constants."""
+    value, vector = indices.value, indices.vector
+    node, apart = value.producer, vector < len(value.type.shape)
+    joined = apart and node is not None and node.op is ops.CONCATENATE
+    joined = joined and node.attributes["dimension"].value == vector
+    for part in node.operands if joined and node is not None else (value,):
+        array = fold(part, most_elements=_MOST_INDICES)
+        if not apart:
+            yield part, array
+            continue
+        for i in range(part.type.shape[vector]):
+            yield part, None if array is None else array.take(i, vector)
+
+
+def _counts_up(array: np.ndarray, axis: int) -> bool:
+    """True for 0, 1, 2, ... along ``axis``."""
+    if axis >= array.ndim:
+        return False
+    numbers = np.arange(array.shape[axis]).reshape([-1 if a == axis else 1 for a in range(array.ndim)])
+    return bool((array == numbers).all())
 
 
 def _varies(node: Node, axis: int) -> bool:

@@ -46,6 +46,51 @@ def test_walkers_of_two_kinds():
     assert_refused(shifted, MANY, why="tells walkers apart")
 
 
+def in_the_first_direction(change):
+    """Values and the sum of second derivatives of all walkers, the first of them as ``change`` leaves it."""
+
+    def function(x):
+        gradient = jax.grad(lambda y: jax.vmap(lambda z: psi(None, z.reshape(3, 3)))(y).sum())
+        y, total = x.reshape(len(x), -1), 0.0
+        for k in range(y.shape[1]):
+            second = jax.jvp(gradient, (y,), (jnp.zeros_like(y).at[:, k].set(1.0),))[1][:, k]
+            total = total + (second if k else change(second))
+        return jax.vmap(lambda z: psi(None, z))(x), total
+
+    return function
+
+
+LAST = np.arange(70) // 69
+PLACES = {
+    "written": lambda d: d.at[-1].set(0.0),
+    "added-to": lambda d: d.at[30].add(1.0),
+    "written-in-range": lambda d: d.at[jnp.array([69])].set(0.0, mode="drop"),
+    "read": lambda d: d[np.minimum(np.arange(70), 68)],
+    "read-from-a-table": lambda d: d * jnp.array([1.0, 0.5])[LAST],
+    "read-from-two": lambda d: jnp.stack([d, d / 2])[LAST, jnp.arange(70)],
+    "read-along": lambda d: jnp.take_along_axis(jnp.stack([d, d / 2], 1), jnp.asarray(LAST)[:, None], 1)[:, 0],
+    "written-to-one-of-two": lambda d: jnp.zeros((70, 2)).at[jnp.arange(70), LAST].set(1.0)[:, 0] * d,
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_places_that_tell_walkers_apart(name):
+    """Those of a few walkers that are evaluated are not those of the others."""
+    assert_refused(in_the_first_direction(PLACES[name]), MANY, why="tells walkers apart")
+
+
+OWN_PLACES = {
+    "written": lambda d: jnp.zeros(70).at[jnp.arange(70)].set(d),
+    "read": lambda d: d[jnp.arange(70)],
+    "read-from-two": lambda d: jnp.stack([2 * d, d])[jnp.ones(70, int), jnp.arange(70)],
+}
+
+
+@pytest.mark.parametrize("name", OWN_PLACES)
+def test_a_place_that_is_the_walkers_number(name, run_raised):
+    assert_rewritten(run_raised, in_the_first_direction(OWN_PLACES[name]), MANY)
+
+
 @pytest.mark.parametrize(
     ("guard", "at"),
     [
