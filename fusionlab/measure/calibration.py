@@ -203,7 +203,8 @@ def _ceilings(record: Record, programs: Sequence[Sequence[MeasuredKernel]]) -> C
     moved = max((one.bytes / one.measured_us for one in weighty), default=0.0)
     if not flops or not moved:
         raise InputError("no measured kernel computes and moves anything: there is no roof to calibrate against")
-    return Ceilings(1e6 * flops, 1e6 * moved, "best rates that any kernel achieved", measured=True)
+    roofs = Ceilings(1e6 * flops, 1e6 * moved, "best rates that any kernel achieved", measured=True)
+    return roofs if tf32 else dataclasses.replace(roofs, tf32_flops_per_s=roofs.flops_per_s)
 
 
 def _fits(programs: Iterable[Sequence[MeasuredKernel]], ceilings: Ceilings) -> dict[str, FamilyFit]:

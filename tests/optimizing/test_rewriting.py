@@ -280,7 +280,7 @@ def test_what_nothing_applies_to_or_is_right_runs_without_a_warning():
         empty = fusionlab.optimize(laplacians, "collapse-replay", cache=False)
         assert sine(0.5) == jnp.sin(0.5)
         assert empty(jnp.ones((3, 5)), jnp.zeros((0, 3))).shape == (0,)
-    no_sum = "its program has no loop, and no sum over the rows of an identity matrix"
+    no_sum = "its program has no loop, and no sum over an identity's rows or unit vectors"
     assert f"there is no replay in it: {no_sum}; cause: form; instead: " in sine.fusionlab.reason
     assert sine.fusionlab.state == "unchanged"
     assert "the original runs" in str(sine.fusionlab.report())

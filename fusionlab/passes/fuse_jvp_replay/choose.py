@@ -43,7 +43,7 @@ from fusionlab.passes.sparsify_directions import SparsifyDirections
 _MOST_PARTS = 64
 _FORWARD_RATIO, _FALLBACK_RATIO = 4, 1.5
 _ALWAYS_ADMITTED = ByteSize(16 * 2**20)
-_NO_REPLAY = "there is no replay in it: its program has no loop, and no sum over the rows of an identity matrix"
+_NO_REPLAY = "there is no replay in it: its program has no loop, and no sum over an identity's rows or unit vectors"
 
 
 @dataclass(frozen=True)

@@ -230,9 +230,10 @@ def _components(indices: _Indices) -> Iterator[tuple[Value, np.ndarray | None]]:
     follows from constants."""
     value, vector = indices.value, indices.vector
     node, apart = value.producer, vector < len(value.type.shape)
-    joined = apart and node is not None and node.op is ops.CONCATENATE
-    joined = joined and node.attributes["dimension"].value == vector
-    for part in node.operands if joined and node is not None else (value,):
+    parts: tuple[Value, ...] = (value,)
+    if apart and node is not None and node.op is ops.CONCATENATE and node.attributes["dimension"].value == vector:
+        parts = node.operands
+    for part in parts:
         array = fold(part, most_elements=_MOST_INDICES)
         if not apart:
             yield part, array

@@ -7,9 +7,11 @@ no loop:    trace(vmap(hessian)(eye))                              (an identity 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -261,8 +263,8 @@ def _common_factor(loop: Loop, at: int) -> Value | None:
 
 
 def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
-    """Sums over the rows of an identity of as many rows as some value has coordinates per walker, the largest first:
-    electrons and orbitals, whose identities mask pairs and shift matrices, are fewer than coordinates.
+    """Sums over the rows of an identity of as many rows as some value has coordinates per walker, or over so many unit
+    vectors, the most first: electrons and orbitals, whose identities mask pairs and shift matrices, are fewer.
 
     Without walkers that value has to depend on an argument: a mask of pairs is as large an identity as the constants of
     all electrons, as of their spins, are long.
@@ -272,14 +274,13 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
     for value in identities(flat):
         by_extent.setdefault(identity_extent(value, {}), []).append(value)
     given, varying = (reached(flat, of) for of in (flat.arguments, filter(is_float, flat.arguments)))
-    one_by_one = unit_vectors(flat, given)
-    for extent, vectors in one_by_one.items():
-        by_extent.setdefault(extent, []).extend(itertools.chain.from_iterable(vectors))
-    sizes = 0
-    for extent, values in sorted(by_extent.items(), reverse=True):
-        if sizes == _MOST_SIZES:
+    every = [(extent, [values]) for extent, values in by_extent.items()]
+    every += unit_vectors(flat, given).items()
+    sizes = set[int]()
+    for extent, parts in sorted(every, key=lambda each: -each[0]):
+        if len(sizes - {extent}) == _MOST_SIZES:
             break
-        directed = reached(flat, values)
+        directed = reached(flat, itertools.chain.from_iterable(parts))
         before = tuple(node for node in flat.nodes if directed.isdisjoint(node.results))
         plain = [v for v in (*flat.arguments, *(v for node in before for v in node.results)) if is_float(v)]
         shapes = {
@@ -292,17 +293,20 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
         nodes = [node for node in flat.nodes if not directed.isdisjoint(node.results)]
         read = tuple(dict.fromkeys(v for node in nodes for v in reads(node) if v not in directed))
         sums: dict[TensorType, list[Value]] = {each: [] for each in types}
-        whole = _of_all(flat, values, one_by_one[extent]) if extent in one_by_one else directed
+        whole = directed if len(parts) == 1 else _of_each(flat, parts)
         for value in (value for node in nodes for value in node.results):
             if value.type in types and value in varying and value in whole:
                 sums[value.type].append(value)
-        sizes += bool(types)
+        if types:
+            sizes.add(extent)
         found = 0
         for output in sorted(types, key=lambda each: math.prod(each.shape)):
             if found == _MOST_SIZES:
                 break
             channels = not sums[output]
-            if not (targets := _totals_first(sums[output], nodes) or _with_channels(flat, extent, output)[:1]):
+            if not (
+                targets := _totals_first(sums[output], nodes, directed) or _with_channels(flat, extent, output)[:1]
+            ):
                 continue
             found += 1
             producer = targets[0].producer
@@ -313,22 +317,20 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
             )
 
 
-def _totals_first(sums: Sequence[Value], nodes: Sequence[Node]) -> list[Value]:
-    """``sums``, those that are read by nothing but an addition to another of them last."""
-    known = set(sums)
-    of_sums = {node for node in nodes if node.op is ops.ADD and node.results[0] in known}
-    read_elsewhere = {value for node in nodes if node not in of_sums for value in reads(node)}
-    partial = {value for node in of_sums for value in node.operands} - read_elsewhere
+def _totals_first(sums: Sequence[Value], nodes: Sequence[Node], directed: Collection[Value]) -> list[Value]:
+    """``sums``, those last that are read by nothing but an addition of another term with directions."""
+    added = {node for node in nodes if node.op is ops.ADD and all(value in directed for value in node.operands)}
+    read_elsewhere = {value for node in nodes if node not in added for value in reads(node)}
+    partial = {value for node in added for value in node.operands} - read_elsewhere
     return sorted(sums, key=partial.__contains__)
 
 
-def _of_all(flat: FunctionView, directions: Sequence[Value], vectors: Sequence[Sequence[Value]]) -> set[Value]:
-    """Values that depend on one of ``directions`` that has all of them, or on a value for each of ``vectors``."""
-    single = set(itertools.chain.from_iterable(vectors))
-    whole = reached(flat, [value for value in directions if value not in single])
-    sources = sources_of(flat, list(single))
-    each = [sum(sources[value] for value in values if value not in whole) for values in vectors]
-    return whole | {value for value, bits in sources.items() if all(bits & own for own in each)}
+def _of_each(flat: FunctionView, parts: Sequence[Sequence[Value]]) -> set[Value]:
+    """Values that depend on a value of each of ``parts``."""
+    single = list(dict.fromkeys(itertools.chain.from_iterable(parts)))
+    bit = {value: 1 << i for i, value in enumerate(single)}
+    masks = [functools.reduce(operator.or_, map(bit.__getitem__, values)) for values in parts]
+    return {value for value, bits in sources_of(flat, single).items() if all(bits & mask for mask in masks)}
 
 
 def weighted_without_loop(candidate: TraceCandidate) -> Iterator[TraceCandidate]:

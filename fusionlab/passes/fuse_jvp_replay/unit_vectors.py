@@ -8,20 +8,30 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import jax
 import numpy as np
 
-from fusionlab.codegen.raising import RaiseError, Raising, raise_nodes
+from fusionlab.codegen.raising import RaiseError, Raising
 from fusionlab.hlo import ops
 from fusionlab.hlo.ops import WIDE_FLOATS
-from fusionlab.hlo.view import FunctionView, TensorType, Value
+from fusionlab.hlo.view import FunctionView, Node, TensorType, Value, reads
 
 _MAKERS = (ops.DYNAMIC_UPDATE_SLICE, ops.PAD, ops.SCATTER)
 """The last op of unit vectors, but for constants; a pad is the transpose of reading one element."""
+_PARTS = frozenset((
+    *_MAKERS, ops.ADD, ops.AND, ops.BROADCAST_IN_DIM, ops.COMPARE, ops.CONCATENATE, ops.CONSTANT, ops.CONVERT,
+    ops.GATHER, ops.IOTA, ops.MULTIPLY, ops.OR, ops.RESHAPE, ops.SELECT, ops.SLICE, ops.SUBTRACT, ops.TRANSPOSE,
+))  # fmt: skip
+"""Ops by which they are made."""
+_MOST_OPS = 100
+"""By which one is made."""
 _MOST_ELEMENTS = 2**24
-"""Of all arrays that may be unit vectors, together."""
+"""Of all arrays by which one is made."""
+_MOST_TOGETHER = 2**28
+"""Of those of all that are looked at."""
 
 
 def unit_vectors(flat: FunctionView, given: Collection[Value]) -> dict[int, list[list[Value]]]:
@@ -37,20 +47,47 @@ def unit_vectors(flat: FunctionView, given: Collection[Value]) -> dict[int, list
     for type_, constants in of_type.items():
         if type_.shape and len(constants) >= type_.shape[-1]:  # else there is no vector for each element
             made += constants
-    made = [value for value in made if value.type.shape and value.dtype in WIDE_FLOATS and value not in given]
-    if not made or sum(math.prod(value.type.shape) for value in made) > _MOST_ELEMENTS:
-        return {}
-    try:
-        with jax.enable_x64(True), jax.default_device(jax.devices("cpu")[0]):
-            arrays = raise_nodes(flat.nodes, (), made, Raising(fold=True))()
-    except (RaiseError, NotImplementedError):  # an op without a rule
-        return {}
     found: dict[int, dict[int, list[Value]]] = defaultdict(lambda: defaultdict(list))
-    for value, array in zip(made, arrays, strict=True):
-        extent, places = _places(np.asarray(array))
+    left = _MOST_TOGETHER
+    for value in made:
+        if not value.type.shape or value.dtype not in WIDE_FLOATS or value in given:
+            continue
+        nodes, elements = _made_by(value)
+        if not nodes or (left := left - elements) < 0:
+            continue
+        extent, places = _places(_evaluated(value, nodes))
         for k in places:
             found[extent][k].append(value)
     return {n: [places[k] for k in range(n)] for n, places in found.items() if len(places) == n}
+
+
+def _made_by(value: Value) -> tuple[list[Node], int]:
+    """The nodes by which ``value`` is made of constants, and the elements of their results; none if they are more than
+    moves, or too large."""
+    found: dict[Node, None] = {}
+    elements, pending = 0, [value]
+    while pending:
+        node = pending.pop().producer
+        if node is None or node.op not in _PARTS:
+            return [], 0
+        if node not in found:
+            found[node] = None
+            elements += math.prod(node.results[0].type.shape)
+            if len(found) > _MOST_OPS or elements > _MOST_ELEMENTS:
+                return [], 0
+            pending += reads(node)
+    return sorted(found, key=lambda node: node.id), elements
+
+
+def _evaluated(value: Value, nodes: Sequence[Node]) -> np.ndarray:
+    """The array of ``value``; an empty one if it cannot be computed here."""
+    known: dict[Value, Any] = {}
+    try:
+        with jax.enable_x64(True), jax.default_device(jax.devices("cpu")[0]):
+            Raising(fold=True).run(nodes, known)
+            return np.asarray(known[value])
+    except (RaiseError, RuntimeError):  # a form of an op without a rule; no CPU client, or not enough memory
+        return np.empty(0)
 
 
 def _places(array: np.ndarray) -> tuple[int, set[int]]:

@@ -1,5 +1,6 @@
 """Directions that a program writes one by one are found where all of them are there."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from fusionlab.hlo.value_numbers import simplified_view
 from fusionlab.hlo.view import reached
 from fusionlab.passes.fuse_jvp_replay.unit_vectors import unit_vectors
+
+from ..laplacian_assertions import assert_rewritten
 
 X = np.ones((2, 3), np.float32)
 
@@ -25,6 +28,36 @@ def padded(x):
 
 def identities_in_zeros(x):
     return sum((jnp.zeros((2, 4, 2)).at[:, i].set(jnp.eye(2)) * x[0, 0]).sum() for i in range(4))
+
+
+def shared(x):
+    """Unit vectors are in the function that is differentiated, too: beside an identity they are no directions."""
+
+    def log_psi(y):
+        return sum(jnp.tanh(y @ np.eye(3)[k]) ** 2 for k in range(3)) * jnp.sin(y).sum()
+
+    def of_one(y):
+        hessian = jax.linearize(jax.grad(log_psi), y)[1]
+        return log_psi(y), jnp.trace(jax.vmap(hessian)(jnp.eye(3, dtype=y.dtype)))
+
+    return jax.vmap(of_one)(x)
+
+
+def potential(x):
+    """The energy is a sum with something else, and many values of its type follow."""
+
+    def log_psi(y):
+        return jnp.tanh(y @ np.arange(6.0).reshape(3, 2)).sum() ** 2
+
+    def of_one(y):
+        hessian = jax.linearize(jax.grad(log_psi), y)[1]
+        energy = jnp.trace(jax.vmap(hessian)(jnp.eye(3, dtype=y.dtype))) + jnp.cos(y).sum()
+        more = [energy]
+        for _ in range(8):
+            more.append(jnp.sin(more[-1]) * 1.5)
+        return log_psi(y), *more
+
+    return jax.vmap(of_one)(x)
 
 
 def two_of_three(x):
@@ -54,4 +87,29 @@ def test_unit_vectors(function, n, lowered):
 @pytest.mark.parametrize("function", [two_of_three, twice_unit_length, of_one_walker, of_the_argument])
 def test_no_unit_vectors(function, lowered):
     flat = simplified_view(lowered(function, X).parse())
+    assert not unit_vectors(flat, reached(flat, flat.arguments))
+
+
+def large_on_the_way(x):
+    return sum((jnp.zeros((2, 3)).at[:, k].set(jnp.ones(20_000_000)[k]) * x).sum() for k in range(3))
+
+
+def computed(x):
+    return sum((jnp.zeros((2, 3)).at[:, k].set(jnp.sin(jnp.arange(5.0)).sum() * 0 + 1) * x).sum() for k in range(3))
+
+
+@pytest.mark.parametrize("function", [large_on_the_way, computed])
+def test_what_takes_more_than_moves_is_not_computed(function, lowered):
+    flat = simplified_view(lowered(function, X).parse())
+    assert not unit_vectors(flat, reached(flat, flat.arguments))
+
+
+@pytest.mark.parametrize("function", [shared, potential])
+def test_sums_over_an_identity_as_without_unit_vectors(function, run_raised):
+    assert_rewritten(run_raised, function, np.linspace(0.1, 1, 6).reshape(2, 3), passes="sparsify-directions")
+
+
+def test_without_a_client_for_the_cpu(lowered, monkeypatch):
+    flat = simplified_view(lowered(constants, X).parse())
+    monkeypatch.setattr(jax, "devices", lambda *_: (_ for _ in ()).throw(RuntimeError("no CPU")))
     assert not unit_vectors(flat, reached(flat, flat.arguments))
