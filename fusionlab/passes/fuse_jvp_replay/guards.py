@@ -29,6 +29,11 @@ _INDEX_ARITHMETIC = (
     ops.TRANSPOSE,
 )  # fmt: skip
 
+_ALIKE = (
+    ops.BROADCAST_IN_DIM, ops.CONVERT, ops.DOT_GENERAL, ops.DYNAMIC_SLICE, ops.DYNAMIC_UPDATE_SLICE, ops.GATHER,
+    ops.OPTIMIZATION_BARRIER, ops.REDUCE, ops.RESHAPE, ops.REVERSE, ops.SCATTER, ops.SLICE, ops.TRANSPOSE,
+)  # fmt: skip
+"""Ops after which what is the same for all walkers is so, besides elementwise ones, where no walker is picked."""
 _MOST_INDICES = 2**22
 """Elements of the largest array of indices that is evaluated."""
 
@@ -157,7 +162,12 @@ def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> Complai
     Indices of gathers and scatters may differ by the number of the walker at which it reads or writes.
     """
     differing: dict[Value, Node] = {}
+    constant, returned = set[Value](), set[Value]()
     for node in nodes:
+        if node.op.control_flow:
+            returned.update(value for region in node.regions for value in region.returns)
+        if node.op in (ops.DYNAMIC_SLICE, ops.DYNAMIC_UPDATE_SLICE) and _is_at_a_walker(node, axes):
+            return Complaint(Ground.WALKERS_TOLD_APART, f"a {node.op.mnemonic} tells walkers apart", node)
         indices = None
         if node.op in (ops.GATHER, ops.SCATTER):
             indices = _INDICES[node.op](node, axes.get(node.operands[0], ()))
@@ -170,8 +180,35 @@ def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> Complai
             if node.op not in _INDEX_ARITHMETIC or any(map(is_float, node.results)):
                 return Complaint(Ground.WALKERS_TOLD_APART, f"a {origin.op.mnemonic} tells walkers apart", node)
             differing.update(dict.fromkeys(node.results, origin))
-        differing.update((v, node) for v in node.results if any(_varies(node, axis) for axis in axes.get(v, ())))
+        is_constant = constant.issuperset(reads(node))
+        constant.update(node.results if is_constant else ())
+        unlike = bool(is_constant and node.operands) and not _keeps_alike(node, axes)
+        for value in node.results:
+            if any(unlike or _varies(node, axis) for axis in axes.get(value, ())):
+                differing[value] = node
+    for value in returned & differing.keys():
+        return Complaint(
+            Ground.WALKERS_TOLD_APART, f"a {differing[value].op.mnemonic} tells walkers apart", value.producer
+        )
     return None
+
+
+def _is_at_a_walker(node: Node, axes: Mapping[Value, set[int]]) -> bool:
+    """True if a dynamic slice, or an update of one, is of some of the walkers."""
+    whole = node.operands[0].type.shape
+    part = node.results[0].type.shape if node.op is ops.DYNAMIC_SLICE else node.operands[1].type.shape
+    return any(part[axis] < whole[axis] for axis in axes.get(node.operands[0], ()))
+
+
+def _keeps_alike(node: Node, axes: Mapping[Value, set[int]]) -> bool:
+    """True if constants that are the same for all walkers are so after ``node``; its indices were looked at."""
+    if node.op is ops.CONCATENATE:
+        return node.attributes["dimension"].value not in axes.get(node.results[0], ())
+    if node.op is ops.PAD:
+        return all(
+            node.operands[0].type.shape[a] == node.results[0].type.shape[a] for a in axes.get(node.results[0], ())
+        )
+    return node.family == "elementwise" or node.op in _ALIKE
 
 
 class _Indices(NamedTuple):

@@ -20,7 +20,6 @@ from fusionlab.codegen.raising import RaiseError, Raising, live_nodes, raise_nod
 from fusionlab.codegen.raising.splice import rebuild
 from fusionlab.hlo.cost import Cost, node_cost, program_cost
 from fusionlab.hlo.loops import Invariant, has_effect, hoist_in_view, separate_in_view
-from fusionlab.hlo.ops import INEXACT
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.hlo.value_numbers import simplified_view
@@ -151,8 +150,7 @@ class View:
         for node in (each.loop.node for each in replays):
             if node not in holding:  # in the body of another replay
                 holding[node] = view_of_region(self.flat, enclosing_regions(self.flat, node))
-        sums = (each for each in replays if any(v.dtype in INEXACT for v in each.loop.node.results))  # not over pivots
-        self.sites = [SumSite(holding[each.loop.node], each, effect) for each in sums]
+        self.sites = [SumSite(holding[each.loop.node], each, effect) for each in replays]
         for function in functions:
             self.sites += [SumSite(function, each, effect) for each in recognise.candidates_without_loop(function)]
 

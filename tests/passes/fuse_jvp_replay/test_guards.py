@@ -69,6 +69,9 @@ PLACES = {
     "read-from-a-table": lambda d: d * jnp.array([1.0, 0.5])[LAST],
     "read-from-two": lambda d: jnp.stack([d, d / 2])[LAST, jnp.arange(70)],
     "read-along": lambda d: jnp.take_along_axis(jnp.stack([d, d / 2], 1), jnp.asarray(LAST)[:, None], 1)[:, 0],
+    "sliced": lambda d: jax.lax.dynamic_update_slice(d, jnp.zeros(1), (69,)),
+    "counted": lambda d: d * jnp.where(jnp.cumsum(jnp.ones(70)) > 69.5, 0.0, 1.0),
+    "of-a-branch": lambda d: d * jax.lax.cond(d[0] < 1e9, lambda: jnp.asarray(1.0 - LAST), lambda: jnp.ones(70)),
     "written-to-one-of-two": lambda d: jnp.zeros((70, 2)).at[jnp.arange(70), LAST].set(1.0)[:, 0] * d,
 }
 
@@ -79,9 +82,14 @@ def test_places_that_tell_walkers_apart(name):
     assert_refused(in_the_first_direction(PLACES[name]), MANY, why="tells walkers apart")
 
 
+def test_walkers_that_a_loop_reads_one_by_one():
+    assert_refused(in_the_first_direction(lambda d: jax.lax.map(lambda k: d[jnp.minimum(k, 68)], jnp.arange(70))), MANY)
+
+
 OWN_PLACES = {
     "written": lambda d: jnp.zeros(70).at[jnp.arange(70)].set(d),
     "read": lambda d: d[jnp.arange(70)],
+    "constants": lambda d: d * jnp.zeros((70, 2)).at[:, 1].set(1.0)[:, 1],
     "read-from-two": lambda d: jnp.stack([2 * d, d])[jnp.ones(70, int), jnp.arange(70)],
 }
 

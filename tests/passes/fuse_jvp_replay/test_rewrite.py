@@ -67,19 +67,6 @@ def test_every_sum_of_a_program_is_identified_for_itself(searched):
     assert len(searched) == len(set(searched)) == 2
 
 
-def test_a_loop_over_pivots_is_not_told_of(lowered):
-    """On the CPU JAX applies those of a determinant's derivative in a loop, which carries integers alone."""
-
-    def of_one(y):
-        hessian = jax.hessian(lambda z: jnp.linalg.det(jnp.outer(z, z)[:4, :4] + jnp.eye(4)))
-        return jnp.trace(hessian(y.ravel()))
-
-    program = lowered(jax.vmap(of_one), X)
-    assert "stablehlo.while" in program.text
-    (told,) = SparsifyDirections().run(program, Setting()).events
-    assert "trip" not in told.reason
-
-
 def test_a_reason_that_is_kept_holds_nothing_of_the_search(searched):
     [site] = Findings().of(program_of(jnp.sin)).sites
     for _ in range(2):
