@@ -31,9 +31,10 @@ _INDEX_ARITHMETIC = (
 
 _ALIKE = (
     ops.BROADCAST_IN_DIM, ops.CONVERT, ops.DOT_GENERAL, ops.DYNAMIC_SLICE, ops.DYNAMIC_UPDATE_SLICE, ops.GATHER,
-    ops.OPTIMIZATION_BARRIER, ops.REDUCE, ops.RESHAPE, ops.REVERSE, ops.SCATTER, ops.SLICE, ops.TRANSPOSE,
+    ops.OPTIMIZATION_BARRIER, ops.PAD, ops.REDUCE, ops.RESHAPE, ops.REVERSE, ops.SCATTER, ops.SLICE, ops.TRANSPOSE,
 )  # fmt: skip
 """Ops after which what is the same for all walkers is so, besides elementwise ones, where no walker is picked."""
+_PADDINGS = ("edge_padding_low", "edge_padding_high", "interior_padding")
 _MOST_INDICES = 2**22
 """Elements of the largest array of indices that is evaluated."""
 
@@ -166,7 +167,7 @@ def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> Complai
     for node in nodes:
         if node.op.control_flow:
             returned.update(value for region in node.regions for value in region.returns)
-        if node.op in (ops.DYNAMIC_SLICE, ops.DYNAMIC_UPDATE_SLICE) and _is_at_a_walker(node, axes):
+        if _shifts_walkers(node, axes):
             return Complaint(Ground.WALKERS_TOLD_APART, f"a {node.op.mnemonic} tells walkers apart", node)
         indices = None
         if node.op in (ops.GATHER, ops.SCATTER):
@@ -193,21 +194,32 @@ def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> Complai
     return None
 
 
-def _is_at_a_walker(node: Node, axes: Mapping[Value, set[int]]) -> bool:
-    """True if a dynamic slice, or an update of one, is of some of the walkers."""
-    whole = node.operands[0].type.shape
-    part = node.results[0].type.shape if node.op is ops.DYNAMIC_SLICE else node.operands[1].type.shape
-    return any(part[axis] < whole[axis] for axis in axes.get(node.operands[0], ()))
+def _shifts_walkers(node: Node, axes: Mapping[Value, set[int]]) -> bool:
+    """True if ``node`` reads or writes some of the walkers by a dynamic slice, or moves them by places, of which a few
+    walkers may have too few, by a pad, a window or a convolution."""
+    values = [value for value in (*node.operands[:1], *node.results[:1]) if axes.get(value)]
+    if not values:
+        return False
+    counting = set().union(*(axes[value] for value in values))
+    match node.op:
+        case ops.DYNAMIC_SLICE | ops.DYNAMIC_UPDATE_SLICE:
+            whole = node.operands[0].type.shape
+            part = node.results[0].type.shape if node.op is ops.DYNAMIC_SLICE else node.operands[1].type.shape
+            return any(part[axis] < whole[axis] for axis in axes.get(node.operands[0], ()))
+        case ops.PAD:
+            return any(int(node.attributes[name][axis]) for name in _PADDINGS for axis in counting)
+        case ops.REDUCE_WINDOW:
+            return not counting.isdisjoint(_reordered(node))
+        case ops.CONVOLUTION:
+            numbers = stablehlo.ConvDimensionNumbers(node.attributes["dimension_numbers"])
+            return axes.get(node.operands[0]) != {numbers.input_batch_dimension}
+    return False
 
 
 def _keeps_alike(node: Node, axes: Mapping[Value, set[int]]) -> bool:
     """True if constants that are the same for all walkers are so after ``node``; its indices were looked at."""
     if node.op is ops.CONCATENATE:
         return node.attributes["dimension"].value not in axes.get(node.results[0], ())
-    if node.op is ops.PAD:
-        return all(
-            node.operands[0].type.shape[a] == node.results[0].type.shape[a] for a in axes.get(node.results[0], ())
-        )
     return node.family == "elementwise" or node.op in _ALIKE
 
 

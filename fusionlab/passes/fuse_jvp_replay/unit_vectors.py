@@ -93,7 +93,7 @@ def _evaluated(value: Value, nodes: Sequence[Node]) -> np.ndarray:
 def _places(array: np.ndarray) -> tuple[int, set[int]]:
     """n and those k of which ``array`` has unit vectors of n elements, behind as few leading axes as possible; of an
     array of anything else no k."""
-    for axes in range(array.ndim):
+    for axes in range(array.ndim if array.size else 0):
         rows = array.reshape(math.prod(array.shape[:axes]), -1)
         if rows.shape[1] > 1 and (np.count_nonzero(rows, axis=1) == 1).all() and (rows.max(1) == 1).all():
             return rows.shape[1], set(rows.argmax(1).tolist())

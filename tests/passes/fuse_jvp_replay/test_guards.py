@@ -60,6 +60,15 @@ def in_the_first_direction(change):
     return function
 
 
+def summed(d, n):
+    return jax.lax.reduce_window(d, 0.0, jax.lax.add, (n,), (1,), [(n - 1, 0)])
+
+
+def convolved(d):
+    """Each walker's from the one 50 places before."""
+    return jax.lax.conv_general_dilated(d[None, None], jnp.eye(60)[9][None, None], (1,), [(59, 0)])[0, 0]
+
+
 LAST = np.arange(70) // 69
 PLACES = {
     "written": lambda d: d.at[-1].set(0.0),
@@ -70,6 +79,9 @@ PLACES = {
     "read-from-two": lambda d: jnp.stack([d, d / 2])[LAST, jnp.arange(70)],
     "read-along": lambda d: jnp.take_along_axis(jnp.stack([d, d / 2], 1), jnp.asarray(LAST)[:, None], 1)[:, 0],
     "sliced": lambda d: jax.lax.dynamic_update_slice(d, jnp.zeros(1), (69,)),
+    "padded": lambda d: d + jax.lax.pad(d, 0.0, [(50, -50, 0)]),
+    "in-windows": lambda d: d + summed(d, 50) - summed(d, 60),
+    "convolved": lambda d: d + convolved(d),
     "counted": lambda d: d * jnp.where(jnp.cumsum(jnp.ones(70)) > 69.5, 0.0, 1.0),
     "of-a-branch": lambda d: d * jax.lax.cond(d[0] < 1e9, lambda: jnp.asarray(1.0 - LAST), lambda: jnp.ones(70)),
     "written-to-one-of-two": lambda d: jnp.zeros((70, 2)).at[jnp.arange(70), LAST].set(1.0)[:, 0] * d,

@@ -90,6 +90,10 @@ def test_no_unit_vectors(function, lowered):
     assert not unit_vectors(flat, reached(flat, flat.arguments))
 
 
+def empty(x):
+    return jnp.zeros((0, 3)).at[:, 1].set(1.0).sum() + x.sum()
+
+
 def large_on_the_way(x):
     return sum((jnp.zeros((2, 3)).at[:, k].set(jnp.ones(20_000_000)[k]) * x).sum() for k in range(3))
 
@@ -98,8 +102,8 @@ def computed(x):
     return sum((jnp.zeros((2, 3)).at[:, k].set(jnp.sin(jnp.arange(5.0)).sum() * 0 + 1) * x).sum() for k in range(3))
 
 
-@pytest.mark.parametrize("function", [large_on_the_way, computed])
-def test_what_takes_more_than_moves_is_not_computed(function, lowered):
+@pytest.mark.parametrize("function", [empty, large_on_the_way, computed])
+def test_what_is_empty_or_takes_more_than_moves_is_none(function, lowered):
     flat = simplified_view(lowered(function, X).parse())
     assert not unit_vectors(flat, reached(flat, flat.arguments))
 
