@@ -168,18 +168,18 @@ def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> Complai
         if node.op.control_flow:
             returned.update(value for region in node.regions for value in region.returns)
         if _shifts_walkers(node, axes):
-            return Complaint(Ground.WALKERS_TOLD_APART, f"a {node.op.mnemonic} tells walkers apart", node)
+            return _apart(node, node)
         indices = None
         if node.op in (ops.GATHER, ops.SCATTER):
             indices = _INDICES[node.op](node, axes.get(node.operands[0], ()))
             if not _number_walkers(indices, axes.get(indices.value, set()), differing):
-                return Complaint(Ground.WALKERS_TOLD_APART, f"a {node.op.mnemonic} tells walkers apart", node)
+                return _apart(node, node)
         for value in node.operands:
             if value not in differing or (indices is not None and value is indices.value):
                 continue
             origin = differing[value]
             if node.op not in _INDEX_ARITHMETIC or any(map(is_float, node.results)):
-                return Complaint(Ground.WALKERS_TOLD_APART, f"a {origin.op.mnemonic} tells walkers apart", node)
+                return _apart(origin, node)
             differing.update(dict.fromkeys(node.results, origin))
         is_constant = constant.issuperset(reads(node))
         constant.update(node.results if is_constant else ())
@@ -188,10 +188,12 @@ def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> Complai
             if any(unlike or _varies(node, axis) for axis in axes.get(value, ())):
                 differing[value] = node
     for value in returned & differing.keys():
-        return Complaint(
-            Ground.WALKERS_TOLD_APART, f"a {differing[value].op.mnemonic} tells walkers apart", value.producer
-        )
+        return _apart(differing[value], value.producer)
     return None
+
+
+def _apart(by: Node, node: Node | None) -> Complaint:
+    return Complaint(Ground.WALKERS_TOLD_APART, f"a {by.op.mnemonic} tells walkers apart", node)
 
 
 def _shifts_walkers(node: Node, axes: Mapping[Value, set[int]]) -> bool:
@@ -258,18 +260,15 @@ _INDICES = {ops.GATHER: _of_gather, ops.SCATTER: _of_scatter}
 def _number_walkers(indices: _Indices, counting: set[int], differing: Collection[Value]) -> bool:
     """True if the components that index walkers are these walkers' numbers, and the others differ between walkers by
     what is computed alone. ``counting`` are the axes of the indices that count walkers."""
-    along = set(counting)
     components = list(_components(indices))
     for i in indices.walkers:
         array = components[i][1]
-        numbered = [axis for axis in counting if array is not None and _counts_up(array, axis)]
-        if not numbered:
+        if array is None or not any(_counts_up(array, axis) for axis in counting):
             return False
-        along.update(numbered)
     for i, (source, array) in enumerate(components):
         if i in indices.walkers:
             continue
-        if source in differing if array is None else any((array != array.take([0], axis)).any() for axis in along):
+        if source in differing if array is None else any((array != array.take([0], axis)).any() for axis in counting):
             return False
     return True
 

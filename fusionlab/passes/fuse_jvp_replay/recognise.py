@@ -7,10 +7,8 @@ no loop:    trace(vmap(hessian)(eye))                              (an identity 
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
-import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -275,7 +273,7 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
         by_extent.setdefault(identity_extent(value, {}), []).append(value)
     given, varying = (reached(flat, of) for of in (flat.arguments, filter(is_float, flat.arguments)))
     every = [(extent, [values]) for extent, values in by_extent.items()]
-    every += unit_vectors(flat, given).items()
+    every += unit_vectors(flat).items()
     sizes = set[int]()
     for extent, parts in sorted(every, key=lambda each: -each[0]):
         if len(sizes - {extent}) == _MOST_SIZES:
@@ -329,7 +327,7 @@ def _of_each(flat: FunctionView, parts: Sequence[Sequence[Value]]) -> set[Value]
     """Values that depend on a value of each of ``parts``."""
     single = list(dict.fromkeys(itertools.chain.from_iterable(parts)))
     bit = {value: 1 << i for i, value in enumerate(single)}
-    masks = [functools.reduce(operator.or_, map(bit.__getitem__, values)) for values in parts]
+    masks = [sum(bit[value] for value in values) for values in parts]
     return {value for value, bits in sources_of(flat, single).items() if all(bits & mask for mask in masks)}
 
 

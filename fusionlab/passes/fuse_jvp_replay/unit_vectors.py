@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -34,10 +34,10 @@ _MOST_TOGETHER = 2**28
 """Of those of all that are looked at."""
 
 
-def unit_vectors(flat: FunctionView, given: Collection[Value]) -> dict[int, list[list[Value]]]:
+def unit_vectors(flat: FunctionView) -> dict[int, list[list[Value]]]:
     """By extent n, for every k < n the values of ``flat`` that hold unit vector k; of complete sets only.
 
-    Of a value [*many, ...] all arrays [...] are unit vectors. ``given`` are the values that depend on the arguments.
+    Of a value [*many, ...] all arrays [...] are unit vectors.
     """
     made = [value for node in flat.nodes if node.op in _MAKERS for value in node.results]
     of_type: dict[TensorType, list[Value]] = defaultdict(list)
@@ -50,7 +50,7 @@ def unit_vectors(flat: FunctionView, given: Collection[Value]) -> dict[int, list
     found: dict[int, dict[int, list[Value]]] = defaultdict(lambda: defaultdict(list))
     left = _MOST_TOGETHER
     for value in made:
-        if not value.type.shape or value.dtype not in WIDE_FLOATS or value in given:
+        if not value.type.shape or value.dtype not in WIDE_FLOATS:
             continue
         nodes, elements = _made_by(value)
         if not nodes or (left := left - elements) < 0:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from fusionlab.hlo.value_numbers import simplified_view
-from fusionlab.hlo.view import reached
 from fusionlab.passes.fuse_jvp_replay.unit_vectors import unit_vectors
 
 from ..laplacian_assertions import assert_rewritten
@@ -79,7 +78,7 @@ def of_the_argument(x):
 @pytest.mark.parametrize(("function", "n"), [(constants, 3), (written, 3), (padded, 3), (identities_in_zeros, 8)])
 def test_unit_vectors(function, n, lowered):
     flat = simplified_view(lowered(function, X).parse())
-    ((extent, found),) = unit_vectors(flat, reached(flat, flat.arguments)).items()
+    ((extent, found),) = unit_vectors(flat).items()
     assert extent == len(found) == n
     assert all(found)
 
@@ -87,7 +86,7 @@ def test_unit_vectors(function, n, lowered):
 @pytest.mark.parametrize("function", [two_of_three, twice_unit_length, of_one_walker, of_the_argument])
 def test_no_unit_vectors(function, lowered):
     flat = simplified_view(lowered(function, X).parse())
-    assert not unit_vectors(flat, reached(flat, flat.arguments))
+    assert not unit_vectors(flat)
 
 
 def empty(x):
@@ -105,7 +104,7 @@ def computed(x):
 @pytest.mark.parametrize("function", [empty, large_on_the_way, computed])
 def test_what_is_empty_or_takes_more_than_moves_is_none(function, lowered):
     flat = simplified_view(lowered(function, X).parse())
-    assert not unit_vectors(flat, reached(flat, flat.arguments))
+    assert not unit_vectors(flat)
 
 
 @pytest.mark.parametrize("function", [shared, potential])
@@ -116,4 +115,4 @@ def test_sums_over_an_identity_as_without_unit_vectors(function, run_raised):
 def test_without_a_client_for_the_cpu(lowered, monkeypatch):
     flat = simplified_view(lowered(constants, X).parse())
     monkeypatch.setattr(jax, "devices", lambda *_: (_ for _ in ()).throw(RuntimeError("no CPU")))
-    assert not unit_vectors(flat, reached(flat, flat.arguments))
+    assert not unit_vectors(flat)
