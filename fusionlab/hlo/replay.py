@@ -77,6 +77,12 @@ class Replay:
         return self.loop.trips
 
     @property
+    def adds_in_one_direction(self) -> bool:
+        """True if every trip adds to sums what one unit vector makes, and the loop returns nothing else."""
+        only_sums = self.loop.indices(Counter, Invariant, Sum) == list(range(len(self.loop.roles)))
+        return self.seed is not None and self.seed.rows == 1 and only_sums
+
+    @property
     def likeness(self) -> tuple[bool, bool, float]:
         """A key for sorting: the more a loop resembles a replay, the greater.
 

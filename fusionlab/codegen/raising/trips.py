@@ -87,6 +87,25 @@ def at_once(loop: Loop, raising: Raising, environment: Mapping[Value, Any]) -> S
         return None
 
 
+def terms_of(
+    loop: Loop, trips: Sequence[int], raising: Raising, environment: Mapping[Value, Any]
+) -> dict[Value, Any] | None:
+    """[len(trips), ...] for each sum among the results of ``loop``: what these ``trips`` add to it; None where JAX
+    cannot batch them."""
+    captured, sums = _captured(loop), loop.indices(Sum)
+    invariants = [environment[loop.node.operands[i]] for i in loop.indices(Invariant)]
+    invariants += [environment[value] for value in captured]
+    batched = jax.vmap(raise_trips(loop, captured, raising).outputs, in_axes=(0, *(None for _ in invariants)))
+    try:
+        terms = iter(batched(np.asarray(trips, np.int32), *invariants))
+    except (NotImplementedError, JaxRefusal):
+        return None
+    signs = {
+        loop.node.results[i]: [sign for sign, _ in role.terms] for i in sums if isinstance(role := loop.roles[i], Sum)
+    }
+    return {value: sum(sign * next(terms) for sign in each) for value, each in signs.items()}
+
+
 def in_one_direction(loop: Loop, weights: Any, raising: Raising, environment: Mapping[Value, Any]) -> Sequence[Any]:
     """The results of ``loop``, which ``is_polynomial``, with one term instead of all: in the direction sum_k c_k d_k.
 

@@ -6,6 +6,7 @@ A replay computes y = sum_k d^2 F / d x_k^2 of some value F of the program at so
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -28,8 +29,11 @@ from fusionlab.passes.fuse_jvp_replay.recognise import (
 from fusionlab.passes.refusals import Ground, Refusal
 
 
-def find_laplacian(candidate: TraceCandidate, deadline: float = math.inf) -> Laplacian:
-    """The Laplacian that ``candidate`` computes; NotALaplacian if it is that of no value of the program.
+def find_laplacian(
+    candidate: TraceCandidate, deadline: float = math.inf, among: Collection[Value] | None = None
+) -> Laplacian:
+    """The Laplacian that ``candidate`` computes; NotALaplacian if it is that of no value of the program, or of none of
+    ``among``.
 
     F is searched among the values before the loop, then among those after it that do not need it: a loop that
     recomputes the function in every trip may be written before the call of the function itself.
@@ -38,15 +42,15 @@ def find_laplacian(candidate: TraceCandidate, deadline: float = math.inf) -> Lap
     deadline = min(deadline, time.monotonic() + identify.seconds_for(candidate))
     refused: list[Refusal | RaiseError] = []
     tried: set[tuple[bool, Value]] = set()
-    forms = [(shared, each) for shared in (False, True) for each in (candidate, candidate.with_what_follows()) if each]
-    for shared, each in forms:
+    for shared, each in _forms(candidate):
         known, reasons = frozenset(tried), list[Refusal | RaiseError]()
         try:
             positions = _positions(each, shared)
         except NotALaplacian as reason:
             positions, reasons = [], [reason]
         for x, outputs in positions:
-            for group in _groups(each.before, [value for value in outputs if (shared, value) not in known]):
+            outputs = [value for value in outputs if (shared, value) not in known and (among is None or value in among)]
+            for group in _groups(each.before, outputs):
                 tried.update((shared, value) for value in group)
                 try:
                     if (found := _identified(each, numbers, x, group, deadline)) is not None:
@@ -65,6 +69,36 @@ def find_laplacian(candidate: TraceCandidate, deadline: float = math.inf) -> Lap
             none = f"of {len(tried)} values {where}, none has the Laplacian that {candidate.subject} computes"
             refused += reasons or [NoMatch(Ground.FUNCTION_NOT_FOUND, none)]
     raise next((reason for reason in refused if isinstance(reason, LimitReached)), refused[0])
+
+
+def values_that_fit(candidate: TraceCandidate, deadline: float) -> Collection[Value] | None:
+    """The values whose derivatives the loop of ``candidate`` may add with weights, one coordinate in each trip; None
+    where its trips do not tell."""
+    if candidate.replay is None or not candidate.replay.adds_in_one_direction:
+        return None
+    numbers = ValueNumbers(candidate.flat, through_reshapes=True)
+    found, tried = set[Value](), set[tuple[bool, Value]]()
+    for shared, each in _forms(candidate):
+        known = frozenset(tried)
+        with contextlib.suppress(NotALaplacian):
+            for x, outputs in _positions(each, shared):
+                outputs = [value for value in outputs if (shared, value) not in known]
+                tried.update((shared, value) for value in outputs)
+                try:
+                    found.update(Identification(each, numbers, x, outputs, deadline).fitting() if outputs else ())
+                except (Refusal, RaiseError):
+                    if time.monotonic() > deadline:
+                        raise
+                    found.update(outputs)
+    return found
+
+
+def _forms(candidate: TraceCandidate) -> Iterator[tuple[bool, TraceCandidate]]:
+    """Whether all walkers share the positions, and the values among which F is searched."""
+    for shared in (False, True):
+        for each in (candidate, candidate.with_what_follows()):
+            if each is not None:
+                yield shared, each
 
 
 def _identified(

@@ -84,6 +84,26 @@ def solvable(p: int, targets: Array, second: Array, rows: Array) -> bool:
     return _solution(*_system(p, targets, second, rows), p) is not None
 
 
+def may_be_combinations(p: int, terms: Array, second: Array, rows: Array) -> bool:
+    """False if for one of ``terms`` [S, N] there are no coordinate k and weights a and b with which it is, modulo p, a
+    times ``second`` and b times the square of ``rows`` [S, K] at the first three samples, others at the next three."""
+    (u, v), t = np.split(_system(p, terms, second, rows)[0], 2, 1), terms.astype(np.int64) % p
+    fits = np.ones((t.shape[1], u.shape[1]), np.bool_)
+    for i in range(0, len(t) - 2, 3):
+        uk, vk, tn = u[i : i + 3, None], v[i : i + 3, None], t[i : i + 3, :, None]
+        both = _cross(uk, vk, p)
+        dependent = ~both.any(0)
+        parallel = ~_cross(tn, uk, p).any(0) & ~_cross(tn, vk, p).any(0) & (uk.any(0) | vk.any(0) | ~tn.any(0))
+        fits &= np.where(dependent, parallel, (tn * both % p).sum(0) % p == 0)
+    return bool(fits.any(1).all())
+
+
+def _cross(a: Array, b: Array, p: int) -> Array:
+    """The vector product modulo p of arrays [3, ...]."""
+    products = (a[[1, 2, 0]] * b[[2, 0, 1]] - a[[2, 0, 1]] * b[[1, 2, 0]]) % p
+    return np.asarray(products)
+
+
 def _system(p: int, targets: Array, second: Array, rows: Array) -> tuple[Array, Array]:
     """The coefficients [S, 2 K] and right-hand sides [S, C] of the equations modulo p."""
     first = rows.astype(np.int64) % p

@@ -34,7 +34,7 @@ from fusionlab.codegen.laplacian.interpreter import forward_laplacian
 from fusionlab.codegen.laplacian.jet import Coordinates, densify
 from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
-from fusionlab.codegen.raising.trips import at_once, in_one_direction, is_polynomial
+from fusionlab.codegen.raising.trips import at_once, in_one_direction, is_polynomial, terms_of
 from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
 from fusionlab.equivalence.exact.field import FieldWithGuards, FieldWithUndefined, PrimeField, primes
 from fusionlab.equivalence.exact.identity import evaluators
@@ -88,6 +88,8 @@ _DRAWS = (((0, 1.0), (1, 0.0), (2, 0.75)), ((1, 0.5),))
 """For each prime the draws: seed, and the probability with which it is steered to make a value of predicates non-zero.
 
 Those of odd seeds have values that pass for NaN or infinity."""
+_SAMPLES_OF_TERMS = 6
+"""The number of samples at which the terms of trips are compared, of which each three decide."""
 _DENOMINATORS = (1, 2, 4, 8, 16)
 _MOST_NUMERATOR = 64
 """The denominators and the largest numerator of a constant factor."""
@@ -316,6 +318,51 @@ class Identification:
             raise refused
         return found
 
+    def fitting(self) -> list[Value]:
+        """The outputs whose weighted derivatives the trips of the loop, which has sums alone, may add:
+
+            t_j = a d^2 F / d x_k^2 + b (d F / d x_k)^2        for some coordinate k, in the first, middle and last trip
+
+        Far fewer samples show that it is not so than that a sum has weights. All outputs, where terms cannot be had.
+        """
+        replay = self.candidate.replay
+        assert replay is not None
+        assert replay.trips
+        loop, nodes = replay.loop, self.nodes[: self.nodes.index(replay.loop.node)]
+        sums = [value for i in loop.indices(Sum) if is_float(value := loop.node.results[i])]
+        trips = sorted({0, replay.trips // 2, replay.trips - 1})
+        variants = list(dict.fromkeys((tuple(node.results[0] for node in self.cone if may_shift(node)), ())))
+
+        def results(*arrays: Any) -> list[Any]:
+            given = dict(zip(self.inputs, arrays, strict=True))
+            environment = dict(given)
+            self.raising.run(nodes, environment)
+            if (added := terms_of(loop, trips, self.raising, environment)) is None:
+                raise NotImplementedError("the trips cannot be batched")
+            terms = []
+            for value in sums:
+                factor = environment[self.candidate.factors[value]] if value in self.candidate.factors else 1
+                each = [self._by_channel(value, term / factor) for term in added[value]]
+                terms.append(jnp.concatenate(each, -1))
+            derivatives = [self._one_by_one(given, stopped) for stopped in variants]
+            return [jnp.concatenate(terms, -1), *(array for both in derivatives for each in both for array in each)]
+
+        if not all(map(self._counts_walkers, sums)):
+            return self.outputs
+        types = [jax.ShapeDtypeStruct(self.raising.shape(v), self.raising.dtype(v.type)) for v in self.inputs]
+        lowered = self._view_of(results, types)
+        [p], draws = primes(1), range(-(-_SAMPLES_OF_TERMS // math.prod(self._few())))
+        batches = self._batches(lowered, FieldWithGuards(p, draws))
+        samples = [self._outputs(lowered, Evaluator(part, self.prepared), arguments) for part, arguments in batches]
+        terms, *derivatives = map(_rows, zip(*samples, strict=True))
+        count = len(self.outputs)
+
+        def fits(at: int) -> bool:
+            each = (derivatives[2 * count * variant + at :: count][:2] for variant in range(len(variants)))
+            return any(combinations.may_be_combinations(p, terms, second, rows) for second, rows in each)
+
+        return [output for at, output in enumerate(self.outputs) if fits(at)]
+
     def _found_again(self) -> Laplacian | None:
         self.lowered = functools.cache(self._lower)
         return self._found()
@@ -415,18 +462,8 @@ class Identification:
             source = self.candidate.weights
             weights = [] if source is None else [source.array(self.raising, environment)]
 
-            def jets(seeds: Any) -> tuple[list[Any], list[Any], list[Any]]:
-                """(values [*walkers], Laplacians [*walkers], rows [K, *walkers]) of the outputs, in the directions
-                ``seeds`` or in all."""
-                of = self.coordinates if seeds is None else Coordinates(1, 1)
-                of = replace(of, weights=weights[0]) if weights else of
-                found = forward_laplacian(self._state(of, stopped, seeds), self.cone, given, self.outputs)
-                found = [densify(jet, of) for jet in found]
-                laps = [jnp.zeros(jet.shape) if jet.laplacian is None else jet.laplacian for jet in found]
-                return [jet.value for jet in found], laps, [jet.jacobian for jet in found]
-
             if not self.candidate.weighted:
-                values, laps, rows = jets(None if direction is None else direction[None])
+                values, laps, rows = self._jets(given, stopped, None if direction is None else direction[None], weights)
                 if direction is not None:
                     shape = (*self._few(), self.coordinates.count)
                     size = math.prod(shape)
@@ -435,14 +472,34 @@ class Identification:
             sums = [self._by_channel(target, array) for target, array in zip(self.targets, sums, strict=True)]
             seconds, rows = self._second_derivatives(given, stopped)
             if not self.by_adjoint:
-                one_by_one = np.eye(self.coordinates.count)[:, None]  # [K, 1, K]
-                _, laps, rows = jax.vmap(jets)(one_by_one)
-                seconds, rows = ([jnp.moveaxis(a, 0, -1) for a in each] for each in (laps, [row[:, 0] for row in rows]))
+                seconds, rows = self._one_by_one(given, stopped)
             return _Results(sums, [], seconds, gradients, weights, rows)
 
         types = [jax.ShapeDtypeStruct(self.raising.shape(v), self.raising.dtype(v.type)) for v in self.inputs]
         if directional:
             types.append(jax.ShapeDtypeStruct((self.coordinates.count,), types[0].dtype))
+        return self._view_of(results, types)
+
+    def _jets(
+        self, given: Mapping[Value, Any], stopped: tuple[Value, ...], seeds: Any, weights: Sequence[Any] = ()
+    ) -> tuple[list[Any], list[Any], list[Any]]:
+        """(values [*walkers], Laplacians [*walkers], rows [K, *walkers]) of the outputs, in the directions ``seeds`` or
+        in all."""
+        of = self.coordinates if seeds is None else Coordinates(1, 1)
+        of = replace(of, weights=weights[0]) if weights else of
+        found = forward_laplacian(self._state(of, stopped, seeds), self.cone, given, self.outputs)
+        found = [densify(jet, of) for jet in found]
+        laps = [jnp.zeros(jet.shape) if jet.laplacian is None else jet.laplacian for jet in found]
+        return [jet.value for jet in found], laps, [jet.jacobian for jet in found]
+
+    def _one_by_one(self, given: Mapping[Value, Any], stopped: tuple[Value, ...]) -> tuple[list[Any], list[Any]]:
+        """Second and first derivatives [*walkers, K] of the outputs, direction by direction."""
+        every = np.eye(self.coordinates.count)[:, None]  # [K, 1, K]
+        _, laps, rows = jax.vmap(functools.partial(self._jets, given, stopped))(every)
+        return [jnp.moveaxis(lap, 0, -1) for lap in laps], [jnp.moveaxis(row[:, 0], 0, -1) for row in rows]
+
+    def _view_of(self, results: Callable[..., Any], types: Sequence[jax.ShapeDtypeStruct]) -> FunctionView:
+        """``results`` of arguments of ``types``; Unevaluated where it cannot be lowered."""
         with jax.enable_x64(True):
             try:
                 lowered = jax.jit(results, keep_unused=True).trace(*types).lower(lowering_platforms=("cpu",))

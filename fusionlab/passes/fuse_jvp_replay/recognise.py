@@ -110,7 +110,7 @@ class TraceCandidate:
     of such a sum are multiplied. ``replay`` is None where there is no loop. ``walkers`` are the extents of a target's
     axes that count walkers. ``weighted``: a direction may have a weight of its own, and a target one axis more, along
     which the weights differ. ``weights`` are those of the directions by a value. ``later`` are values that may be
-    targets where ``targets`` are not.
+    targets where ``targets`` are not. ``of_replays``: only replays read the unit vectors.
     """
 
     flat: FunctionView
@@ -126,6 +126,7 @@ class TraceCandidate:
     weighted: bool = False
     weights: TripWeights | CoordinateWeights | None = None
     later: tuple[Value, ...] = ()
+    of_replays: bool = False
 
     def besides(self, target: Value) -> TraceCandidate | None:
         """The same for values that neither are ``target`` nor depend on it; None if there are none."""
@@ -260,7 +261,7 @@ def _common_factor(loop: Loop, at: int) -> Value | None:
     return outside[0] if len(outside) == 1 and fold(outside[0]) is None else None
 
 
-def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
+def candidates_without_loop(flat: FunctionView, replays: Collection[Node] = ()) -> Iterator[TraceCandidate]:
     """Sums over the rows of an identity of as many rows as some value has coordinates per walker, or over so many unit
     vectors, the most first: electrons and orbitals, whose identities mask pairs and shift matrices, are fewer.
 
@@ -268,6 +269,7 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
     all electrons, as of their spins, are long.
     Where no value with directions is of the type of one that may be differentiated, the sums have an axis more.
     """
+    of_replays = _read_by(flat, replays)
     by_extent: dict[int, list[Value]] = {}
     for value in identities(flat):
         by_extent.setdefault(identity_extent(value, {}), []).append(value)
@@ -311,8 +313,19 @@ def candidates_without_loop(flat: FunctionView) -> Iterator[TraceCandidate]:
             assert producer is not None
             some, later = tuple(targets[:_MOST_TARGETS]), tuple(targets[_MOST_TARGETS:])
             yield TraceCandidate(
-                flat, some, extent, before, read, {}, {}, None, producer, output.shape, weighted=channels, later=later
-            )
+                flat, some, extent, before, read, {}, {}, None, producer, output.shape, weighted=channels, later=later,
+                of_replays=of_replays.issuperset(itertools.chain.from_iterable(parts)),
+            )  # fmt: skip
+
+
+def _read_by(flat: FunctionView, nodes: Collection[Node]) -> set[Value]:
+    """The identities that only ``nodes`` read, or that are read to make such identities."""
+    found = set[Value]()
+    for value in reversed(identities(flat)):
+        readers = [node for node in flat.nodes if value in reads(node) and node not in nodes]
+        if all(found.issuperset(node.results) for node in readers):
+            found.add(value)
+    return found
 
 
 def _totals_first(sums: Sequence[Value], nodes: Sequence[Node], directed: Collection[Value]) -> list[Value]:

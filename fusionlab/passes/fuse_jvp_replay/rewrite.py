@@ -54,10 +54,12 @@ _WITHOUT_LOOP = (True, True, math.inf)
 
 class SumSite:
     """A loop, or a sum over directions without one, in the view ``flat`` of a program or of a region of it; it is
-    identified once."""
+    identified once. What sums without a loop of their own add is what ``loops`` add, if there are any."""
 
-    def __init__(self, flat: FunctionView, found: Replay | TraceCandidate, effect: Node | None) -> None:
-        self.flat, self._found, self._effect = flat, found, effect
+    def __init__(
+        self, flat: FunctionView, found: Replay | TraceCandidate, effect: Node | None, loops: Sequence[SumSite] = ()
+    ) -> None:
+        self.flat, self._found, self._effect, self._loops = flat, found, effect, loops
         self.replay = found if isinstance(found, Replay) else None
         self.scope = (found.loop.node if isinstance(found, Replay) else found.producer).scope
         self.likeness = _WITHOUT_LOOP if self.replay is None else self.replay.likeness
@@ -74,6 +76,12 @@ class SumSite:
         if isinstance(self._known, Refusal):
             raise self._known.again()
         return self._known
+
+    @property
+    def _has_no_match(self) -> bool:
+        with contextlib.suppress(Refusal):
+            self.identified()
+        return isinstance(self._known, NoMatch)
 
     @property
     def is_like_a_laplacian(self) -> bool:
@@ -97,6 +105,8 @@ class SumSite:
         if self._effect is not None:
             reason = f"{self._effect.label} has an effect, which a rebuilt entry would not have"
             raise NotALaplacian(Ground.EFFECT, reason, self._effect)
+        if self._loops and all(site._has_no_match for site in self._loops):
+            raise NoMatch(Ground.FUNCTION_NOT_FOUND, "the loops that add it add the Laplacian of no value")
         try:
             candidate = found if isinstance(found, TraceCandidate) else recognise.candidate_of_loop(flat, found)
             if candidate.replay is None and candidate.weighted and not _may_pay(candidate):
@@ -104,17 +114,23 @@ class SumSite:
                 raise NotALaplacian(Ground.NO_GAIN, reason, candidate.producer)
             return candidate, candidates.find_laplacian(candidate)
         except NoMatch:
-            deadline = time.monotonic() + MOST_SECONDS_WITH_WEIGHTS  # of all of them together
-            for candidate in _weighted(flat, found):
-                try:
-                    return candidate, candidates.find_laplacian(candidate, deadline)
-                except UncoveredMatch:
-                    raise
-                except LimitReached:
-                    break
-                except (Refusal, RaiseError):
-                    continue
+            with contextlib.suppress(LimitReached):
+                if (weighted := self._identified_with_weights()) is not None:
+                    return weighted
             raise
+
+    def _identified_with_weights(self) -> tuple[TraceCandidate, Laplacian] | None:
+        deadline = time.monotonic() + MOST_SECONDS_WITH_WEIGHTS  # of all of them together
+        every = list(_weighted(self.flat, self._found))
+        among = candidates.values_that_fit(every[-1], deadline) if every else ()
+        for candidate in every if among is None or among else ():
+            try:
+                return candidate, candidates.find_laplacian(candidate, deadline, among)
+            except (UncoveredMatch, LimitReached):
+                raise
+            except (Refusal, RaiseError):
+                continue
+        return None
 
 
 def _weighted(flat: FunctionView, found: Replay | TraceCandidate) -> Iterator[TraceCandidate]:
@@ -151,8 +167,12 @@ class View:
             if node not in holding:  # in the body of another replay
                 holding[node] = view_of_region(self.flat, enclosing_regions(self.flat, node))
         self.sites = [SumSite(holding[each.loop.node], each, effect) for each in replays]
+        adding = {each.loop.node for each in replays if not each.blockers and each.adds_in_one_direction}
+        loops = [site for site in self.sites if site.replay is not None and site.replay.loop.node in adding]
         for function in functions:
-            self.sites += [SumSite(function, each, effect) for each in recognise.candidates_without_loop(function)]
+            own = [site for site in loops if site.flat is function]
+            without_loop = recognise.candidates_without_loop(function, adding)
+            self.sites += [SumSite(function, each, effect, own if each.of_replays else ()) for each in without_loop]
 
 
 def _hoist(flat: FunctionView) -> None:

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from fusionlab.equivalence.exact.field import PrimeField, primes
-from fusionlab.passes.fuse_jvp_replay.combinations import PRIMES, SURPLUS, Combination, _rational, solved
+from fusionlab.passes.fuse_jvp_replay.combinations import (
+    PRIMES,
+    SURPLUS,
+    Combination,
+    _rational,
+    may_be_combinations,
+    solved,
+)
 
 K = 5
 FLOAT = Fraction(float(np.float32(1836.152673)))
@@ -76,3 +83,30 @@ def test_residues_of_which_one_is_zero_are_no_fraction():
     """Such a number is no multiple of all primes, and has no inverse."""
     first, *others = primes(PRIMES)
     assert _rational({first: 0} | {p: p // 3 for p in others}) is None
+
+
+def _term(second, rows, p, k, a, b):
+    return (a * second[:, k] + b * rows[:, k] ** 2) % p
+
+
+@pytest.mark.parametrize(
+    ("changed", "fits"),
+    [
+        (lambda terms, p: terms, True),
+        (lambda terms, p: -terms, True),
+        (lambda terms, p: terms + 1, False),
+        (lambda terms, p: terms * np.array([[1], [-1], [1], [1], [1], [1]]), False),
+        (lambda terms, p: terms * np.array([[1, 1]] * 5 + [[1, -1]]), False),
+        (lambda terms, p: terms[:, :1] + terms[:, 1:], False),
+        (lambda terms, p: 0 * terms, True),
+    ],
+    ids=["same", "negated", "and-one", "sign-of-a-sample", "sign-of-one-term", "of-two-coordinates", "none"],
+)
+def test_a_term_of_one_coordinate(changed, fits):
+    [p], random = primes(1), np.random.default_rng(4)
+    second, rows = (random.integers(-(2**19), 2**19, (6, K)) for _ in range(2))
+    second[:, 0] = rows[:, 0] = 0  # a coordinate without derivatives fits nothing else
+    rows[:, 3] = 0
+    terms = np.stack([_term(second, rows, p, 2, 3, -5), _term(second, rows, p, 3, 7, 2)], 1)
+    found = (array.astype(float) for array in (changed(terms, p), second, rows))
+    assert may_be_combinations(p, *found) is fits

@@ -1,6 +1,7 @@
 """Weighted sums of second derivatives, with or without a loop: what they cost, and where they are defined."""
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +12,14 @@ from jax import lax
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.value_numbers import simplified_view
+from fusionlab.passes.fuse_jvp_replay import candidates, identify
 from fusionlab.passes.fuse_jvp_replay.recognise import (
     candidates_without_loop,
     identities,
+    weighted_candidates,
     weighted_without_loop,
 )
+from fusionlab.passes.fuse_jvp_replay.rewrite import View
 from fusionlab.passes.interface import Applied, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
@@ -321,3 +325,44 @@ def test_walkers_need_not_be_float_arguments(form, source, lowered):
     program = lowered(energies, np.float32(1), given)
     events = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting()).events
     assert [event.pass_name for event in events if isinstance(event, Applied)] == ["sparsify-directions"], events
+
+
+def with_term(term):
+    """log|psi|, and the sum over k of ``term`` of its second derivative, first derivative, x and k."""
+
+    def of_one(x):
+        gradient, push = jax.linearize(jax.grad(network), x)
+        eye = jnp.eye(x.size, dtype=x.dtype)
+
+        def add(k, total):
+            return total + term(push(eye[k])[k], gradient[k], x, k)
+
+        return network(x), lax.fori_loop(0, x.size, add, jnp.zeros((), x.dtype))
+
+    return jax.vmap(of_one)
+
+
+@pytest.mark.parametrize(
+    ("term", "fits", "rewrites"),
+    [
+        (lambda h, g, x, k: h / (1.0 + k // 3), True, True),
+        (lambda h, g, x, k: jnp.where(k < 7, h, 0.0) - g**2, True, True),
+        (lambda h, g, x, k: h + jnp.where(k == 2 * N, jnp.sin(x[0]), 0.0), True, False),
+        (lambda h, g, x, k: jnp.abs(h) * (k + 1.0), False, False),
+        (lambda h, g, x, k: (h + 1e-3) * (k + 1.0), False, False),
+        (lambda h, g, x, k: h * x[k] * (k + 1.0), False, False),
+    ],
+    ids=["masses", "some", "another-in-one-trip", "magnitudes", "constant-added", "times-coordinate"],
+)
+def test_few_samples_of_trips_tell_that_a_sum_has_no_weights(term, fits, rewrites, lowered, monkeypatch):
+    solved = []
+    solve = identify.Identification._weighted
+    monkeypatch.setattr(identify.Identification, "_weighted", lambda *args: solved.append(1) or solve(*args))
+    with jax.enable_x64(True):
+        program = lowered(with_term(term), X)
+    [site] = [each for each in View(program).sites if each.replay is not None]
+    candidate = list(weighted_candidates(site.flat, site.replay))[-1]
+    assert bool(candidates.values_that_fit(candidate, math.inf)) is fits
+    result = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting())
+    assert bool(result.applied) is rewrites
+    assert fits or not solved
