@@ -25,6 +25,7 @@ from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.hlo.value_numbers import simplified_view
 from fusionlab.hlo.view import FunctionView, Node
 from fusionlab.passes.fuse_jvp_replay import candidates, recognise
+from fusionlab.passes.fuse_jvp_replay.complex_sums import has_complex_sums, with_real_sums
 from fusionlab.passes.fuse_jvp_replay.entry import JointEntry, RewrittenEntry
 from fusionlab.passes.fuse_jvp_replay.identify import MOST_SECONDS_WITH_WEIGHTS, Laplacian
 from fusionlab.passes.fuse_jvp_replay.recognise import (
@@ -169,6 +170,7 @@ class View:
         self.sites = [SumSite(holding[each.loop.node], each, effect) for each in replays]
         adding = {each.loop.node for each in replays if not each.blockers and each.adds_in_one_direction}
         loops = [site for site in self.sites if site.replay is not None and site.replay.loop.node in adding]
+        self.has_complex_sums = has_complex_sums(self.flat, replays)
         for function in functions:
             own = [site for site in loops if site.flat is function]
             without_loop = recognise.candidates_without_loop(function, adding)
@@ -204,15 +206,18 @@ class Findings(dict[str, View]):
 
 
 def rewrite_replays(
-    program: Program, by: Pass, options: Options, chunks: int, setting: Setting, findings: Findings
+    given: Program, by: Pass, options: Options, chunks: int, setting: Setting, findings: Findings
 ) -> Result:
     """Replace every replay of the program's entry; ``chunks`` parts of the walkers one after another.
 
     The refusals are told after what was applied, first those of the loops that resemble a replay most. Of sums without
     a loop that are no Laplacian (an identity matrix has many uses) one is told if nothing else is.
     """
+    program = given
     platform = setting.platform if program.platform == "any" else program.platform
     options = replace(options, for_cpu=platform == "cpu", low_memory=chunks > 1)
+    if findings.of(given).has_complex_sums:
+        program = with_real_sums(given, by, setting)
     events: dict[Event, tuple[bool, bool, float]] = {}
     left_alone: Counter[Hashable] = Counter()  # by structure, in programs that change
     unlike: dict[Event, None] = {}
@@ -236,10 +241,13 @@ def rewrite_replays(
                 events[applied] = site.likeness
         else:
             if not events:
-                return Result(program, tuple(unlike)[:1])
+                return Result(given, tuple(unlike)[:1])
             done = [event for event in events if isinstance(event, Applied)]
-            left = [event for event in events if isinstance(event, Declined)]
-            return Result(program, (*done, *sorted(left, key=events.__getitem__, reverse=True)))
+            loops = any(
+                each.replay is not None for each in view.sites
+            )  # what one that is gone was left alone for is moot
+            left = [e for e, of in events.items() if isinstance(e, Declined) and (loops or of == _WITHOUT_LOOP)]
+            return Result(program if done else given, (*done, *sorted(left, key=events.__getitem__, reverse=True)))
         program, done_at_once = applied
         events |= done_at_once
 
