@@ -155,7 +155,7 @@ class Node:
         try:
             return found[name]
         except TypeError:
-            return str(self.operation).partition(" = ")[2].partition(" loc(")[0]
+            return _text(self.operation).partition(" = ")[2]
 
     def __repr__(self) -> str:
         return f"{list(self.results)} = {self.name}{list(self.operands)}"
@@ -367,8 +367,7 @@ def array_of_constant(operation: Any, type_: TensorType) -> np.ndarray:
 
 def _constant_from_text(operation: Any, type_: TensorType) -> np.ndarray:
     """A constant whose elements the bindings (jaxlib 0.10.2) cannot return: read from the operation's text."""
-    text = str(operation)
-    dtype = NUMPY[type_.dtype]
+    text, dtype = _text(operation), NUMPY[type_.dtype]
     if (packed := re.search(r'dense<"0x([0-9A-Fa-f]*)">', text)) is not None:
         elements = np.frombuffer(bytes.fromhex(packed[1]), dtype)
     else:
@@ -377,6 +376,11 @@ def _constant_from_text(operation: Any, type_: TensorType) -> np.ndarray:
         elements = np.array([_real(number, part) for number in found], part).view(dtype)
     whole = elements.size == int(np.prod(type_.shape))
     return elements.reshape(type_.shape) if whole else np.broadcast_to(elements, type_.shape)
+
+
+def _text(operation: Any) -> str:
+    """The text of an operation without operands; of one in a module, MLIR would verify and number all of that."""
+    return str(operation.operation.clone(ip=False))
 
 
 def _real(text: str, dtype: np.dtype[Any]) -> Any:
