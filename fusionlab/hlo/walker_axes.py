@@ -81,6 +81,21 @@ def linked_axes(node: Node) -> Pairs:
     return _RULES[node.op.axes](node)
 
 
+_OF_MATRICES = ("factorisation", "triangular-solve", "fft")
+
+
+def mixes_matrices(node: Node, marks: Mapping[Value, Collection[int]]) -> bool:
+    """True if walkers are along an axis of the matrices that ``node`` factorises or solves with, or one it transforms.
+
+    No axis of the results counts them then, and a raised ``node`` has results of other shapes at other numbers of them.
+    """
+    if node.family not in _OF_MATRICES:
+        return False
+    batch = {axis for pair in linked_axes(node) for axis in pair}
+    values = (*node.operands, *node.results)
+    return any((value, axis) not in batch for value in values for axis in marks.get(value, ()))
+
+
 def _elementwise(node: Node) -> Pairs:
     """Axes of equal extents of operands and results are the same (scalars have none); also of slices and updates."""
     if not node.results:

@@ -11,7 +11,7 @@ from fusionlab.codegen.raising import Raising, raise_program
 from fusionlab.equivalence.samples import workload_samples
 from fusionlab.hlo import lowering
 from fusionlab.hlo.program import program_view
-from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
+from fusionlab.hlo.walker_axes import mixes_matrices, resized_shapes, walker_axes
 from fusionlab.workloads import catalogue
 from tests.optional_packages import needs_deepqmc
 
@@ -138,6 +138,36 @@ def test_a_mean_over_walkers_ends_the_axis(lowered):
     assert marks[difference] == {0}
     first, _ = raised(flat, [X[:2]], resized_shapes(marks, B, 2))
     np.testing.assert_allclose(first, _h(X[:2]).sum(0) / B, rtol=1e-5)
+
+
+def _matrices(x):
+    """[B, B, B]: walkers first, and then as many rows and columns."""
+    return 3 * jnp.eye(B) + jnp.einsum("bnf,fk,fl->bkl", jnp.sin(_h(x)), jnp.ones((F, B)), jnp.ones((F, B)))
+
+
+LINEAR_ALGEBRA = {
+    "determinant": lambda a: jnp.linalg.slogdet(a)[1],
+    "solve": lambda a: jnp.linalg.solve(a, jnp.cos(a)),
+    "triangular-solve": lambda a: lax.linalg.triangular_solve(a, jnp.cos(a), left_side=True),
+    "matrix-of-a-solve": lambda a: lax.linalg.triangular_solve(a, jnp.ones_like(a), lower=True),
+    "cholesky": lax.linalg.cholesky,
+    "fourier": lambda a: jnp.fft.fft2(a).real,
+}
+
+
+@pytest.mark.parametrize("platform", ["cpu", "cuda"])
+@pytest.mark.parametrize("name", LINEAR_ALGEBRA)
+def test_matrices_of_walkers_are_told_from_matrices_along_them(name, platform, lowered):
+    """A batch of matrices is one per walker; along their rows and columns, walkers are mixed."""
+
+    def mixed(at):
+        function = lambda x: LINEAR_ALGEBRA[name](jnp.moveaxis(_matrices(x), 0, at))  # noqa: E731
+        flat, _, marks = marked(lowered(function, X[:B], platform=platform), B)
+        return [node.name for node in flat.walk() if mixes_matrices(node, marks)]
+
+    assert mixed(0) == []
+    assert mixed(1)
+    assert mixed(2)
 
 
 def test_what_is_not_walkers_is_not_marked(lowered):

@@ -19,6 +19,7 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold, least_of, number_of
 from fusionlab.hlo.ops import INTEGERS
 from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, direction_of, reached, reads
+from fusionlab.hlo.walker_axes import mixes_matrices
 from fusionlab.passes.fuse_jvp_replay.recognise import is_float
 from fusionlab.passes.refusals import Ground
 
@@ -189,6 +190,14 @@ def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> Complai
                 differing[value] = node
     for value in returned & differing.keys():
         return _apart(differing[value], value.producer)
+    return None
+
+
+def along_matrices(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> Complaint | None:
+    """A factorisation, a solve or a Fourier transform of ``nodes`` mixes walkers: it needs all of them."""
+    for node in nodes:
+        if mixes_matrices(node, axes):
+            return Complaint(Ground.WALKERS_UNKNOWN, f"a {node.op.mnemonic} has them along its matrices", node)
     return None
 
 

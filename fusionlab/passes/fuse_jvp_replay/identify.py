@@ -51,6 +51,7 @@ from fusionlab.passes.fuse_jvp_replay import combinations, equal_inputs
 from fusionlab.passes.fuse_jvp_replay.combinations import Combination
 from fusionlab.passes.fuse_jvp_replay.guards import (
     Complaint,
+    along_matrices,
     discrete_predicates,
     less_precise,
     may_shift,
@@ -270,6 +271,7 @@ class Identification:
         marks: dict[int, Marks] = {}
         kept, because = 1, None
         nodes = list(walk(self._computing(self.targets)))
+        raised = list(walk([*self.nodes, *self.cone]))
         counting = self.x if self.walkers else self.outputs[0]
         for axis, extent in enumerate(self.candidate.walkers):
             if extent == 1 and len(self.candidate.walkers) > 1:
@@ -277,7 +279,7 @@ class Identification:
             found = walker_axes(self.flat, [(counting, axis)]) if resize else {}
             # As many walkers as coordinates may be taken for one another: then the program keeps its own number.
             apart = found.get(counting) == {axis} and (counting is self.x or self.x not in found)
-            if (complaint := told_apart(nodes, found)) is None and apart:
+            if (complaint := told_apart(nodes, found) or along_matrices(raised, found)) is None and apart:
                 marks[axis] = found
             else:
                 kept *= extent

@@ -17,6 +17,8 @@ from fusionlab.codegen.laplacian.state import Options
 from fusionlab.codegen.raising import RaiseError
 from fusionlab.hlo.ops import OPS
 
+from ..raising.raising_cases import with_place
+from .conftest import assert_equal_jets
 from .jet_cases import CASES, N, X, h, matrices
 
 # Lowered in another way for CUDA than for the CPU.
@@ -33,6 +35,13 @@ BOTH_PLATFORMS = ("cumulative", "sort", "blocks", "solve", "gather-by-walker")
 )
 def test_jets_are_those_of_the_function(function, others, platform, check_jets):
     check_jets(function, X, *others, platform=platform)
+
+
+@pytest.mark.parametrize(("exceeds", "least", "extreme"), [(lax.gt, -np.inf, jnp.max), (lax.lt, np.inf, jnp.min)])
+def test_jets_of_an_extreme_with_its_place(exceeds, least, extreme, jets_of, brute_force):
+    """``jnp.argmax`` lowers to a reduction of values and places, of which JAX has no derivative."""
+    found = jets_of(lambda x: with_place(exceeds, least)(h(x))[0], X)
+    assert_equal_jets(found, brute_force(lambda x: extreme(h(x), -1), X), 1e-10)
 
 
 @pytest.mark.parametrize("low_memory", [False, True], ids=["", "little-memory"])

@@ -70,6 +70,22 @@ def _dot(contracting: Any, batch: Any, **how: Any) -> Any:
     return lambda a, b: lax.dot_general(a, b, (contracting, batch), **how)
 
 
+def with_place(exceeds: Any, least: float) -> Any:
+    """The extreme along the last axis and its place, reduced together as ``jnp.argmax`` and ``jnp.argmin`` are."""
+
+    def combine(first: Any, second: Any) -> Any:
+        (x, i), (y, j) = first, second
+        picked = exceeds(x, y) | (x != x)
+        return lax.select(picked, x, y), lax.select(picked | ((x == y) & (i < j)), i, j)
+
+    def function(x: Any) -> Any:
+        axis = x.ndim - 1
+        places = lax.broadcasted_iota(np.int32, x.shape, axis)
+        return lax.reduce((x, places), (np.asarray(least, x.dtype), np.int32(0)), combine, (axis,))
+
+    return function
+
+
 def _window(reducer: Any, initial: float) -> Any:
     return lambda x: lax.reduce_window(
         x, np.float32(initial), reducer, (2, 2), (1, 2), ((1, 0), (0, 1)), (1, 1), (1, 2)
@@ -140,6 +156,8 @@ CASES: list[tuple[str, Any, tuple[Any, ...]]] = [
     ("reduce_xor", lambda x: lax.reduce_xor(x, (0,)), (WHOLE,)),
     ("argmax", lambda x: (jnp.argmax(x, 1), jnp.argmin(x)), (REAL,)),
     ("argmax-nan", jnp.argmax, (ODD,)),
+    ("argmax-and-value", with_place(lax.gt, -np.inf), ((WHOLE // 4).astype(np.float32),)),
+    ("argmax-and-value-nan", with_place(lax.gt, -np.inf), (ODD,)),
     ("reduce-custom", lambda x: lax.reduce(x, np.float32(0), lambda a, b: a + b - a * b, (1,)), (UNIT,)),
     ("reduce-two", lambda x, y: lax.reduce((x, y), (np.float32(0), np.float32(1)),
                                           lambda a, b: (a[0] + b[0], a[1] * b[1]), (1,)), (REAL, OTHER)),

@@ -3,14 +3,18 @@
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 from fusionlab.codegen.raising import RULES, raise_program
+from fusionlab.codegen.raising.rules.reduction import is_arg_extreme
+from fusionlab.hlo import ops
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
 
-from .raising_cases import CASES
+from .raising_cases import CASES, REAL, with_place
 
 # Lowered in another way on the CPU than for CUDA, so that the rules of both are run.
 BOTH_PLATFORMS = ("slogdet", "lu", "inverse", "solve", "argmax", "cumsum", "sort", "argsort")
@@ -58,3 +62,20 @@ def test_an_empty_list_of_precisions_is_none(run_raised):
     program = Program.from_file(Path(__file__).parent / "raised" / "dot-precisions-empty.mlir")
     a, b = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((3, 2), np.float32)
     np.testing.assert_array_equal(run_raised(program, [a, b])[0], a @ b)
+
+
+@pytest.mark.parametrize(
+    ("function", "is_one"),
+    [
+        (lambda x: jnp.argmax(x, 1), True),
+        (lambda x: jnp.argmin(x, 0), True),
+        (with_place(lax.gt, -np.inf), True),
+        (with_place(lax.gt, 0.0), False),  # the result may be no element
+        (with_place(lax.ge, -np.inf), False),  # of equal ones, the place of any
+        (lambda x: lax.reduce((x, x), (-np.inf, 0.0), lambda a, b: (lax.max(a[0], b[0]), a[1] + b[1]), (1,)), False),
+    ],
+)
+def test_which_reductions_are_an_extreme_with_its_place(function, is_one, lowered):
+    nodes = view_of(lowered(function, REAL).parse()).walk()
+    [node] = [node for node in nodes if node.op is ops.REDUCE]
+    assert is_arg_extreme(node) == is_one

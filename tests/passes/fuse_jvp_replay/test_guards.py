@@ -1,5 +1,7 @@
 """Near misses: replays that differ from their value far away, rarely or in a few bits, each left alone."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -92,6 +94,33 @@ PLACES = {
 def test_places_that_tell_walkers_apart(name):
     """Those of a few walkers that are evaluated are not those of the others."""
     assert_refused(in_the_first_direction(PLACES[name]), MANY, why="tells walkers apart")
+
+
+def with_a_matrix(of, summed=psi):
+    """``of`` the values of all walkers [B, B], and the sums over directions of ``summed`` of each."""
+
+    def function(x):
+        values, sums = (
+            jax.vmap(jax.vmap(lambda y, each=each: each(None, y)))(x) for each in (psi, partial(fori, summed))
+        )
+        return of(values), sums
+
+    return function
+
+
+MATRICES = {
+    "determinant": lambda a: jnp.linalg.slogdet(a)[1],
+    "solve": lambda a: jnp.linalg.solve(a, jnp.cos(a)),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_walkers_along_the_axes_of_a_matrix(name, run_raised):
+    """As sets of electrons and states of excited states: fewer walkers have another matrix, which is a candidate."""
+    x = np.random.default_rng(10).standard_normal((3, 3, 3, 3))
+    assert_rewritten(run_raised, with_a_matrix(MATRICES[name]), x)
+    other = with_a_matrix(MATRICES[name], lambda _, y: jnp.sin(y).sum())
+    assert_refused(other, x, why="none has the Laplacian")
 
 
 def test_walkers_that_a_loop_reads_one_by_one():

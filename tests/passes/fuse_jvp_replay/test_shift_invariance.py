@@ -113,6 +113,12 @@ def other_rows(weights, x):
     return jnp.log((jnp.exp(h - top[:, None]) * jnp.exp(h.max(-1))[:, None]).sum())
 
 
+def by_place(weights, x):
+    """Shifted by the element at the place of the largest, as DeepSolid's sum of determinants."""
+    terms = (features(weights, x) @ weights["orbitals"]).sum(-1)
+    return shifted(terms, terms[jnp.argmax(terms)]) - decay(x)
+
+
 @pytest.mark.parametrize(
     ("log_psi", "held"),
     [
@@ -137,7 +143,7 @@ def test_only_extremes_that_drop_out_are_held_constant(log_psi, held, lowered):
     assert len(find_laplacian(candidate_of_loop(flat, replay)).stop_gradient) == held
 
 
-@pytest.mark.parametrize("log_psi", [by_hand, smallest, other_rows], ids=lambda value: value.__name__)
+@pytest.mark.parametrize("log_psi", [by_hand, smallest, other_rows, by_place], ids=lambda value: value.__name__)
 @pytest.mark.parametrize("passes", ["sparsify-directions", pytest.param("collapse-replay", marks=pytest.mark.slow)])
 def test_a_value_with_shifts_is_rewritten(passes, log_psi, run_raised):
     function = local_energy(log_psi, LOOPS["fori"])

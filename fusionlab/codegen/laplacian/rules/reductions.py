@@ -12,15 +12,17 @@ from jax import lax
 from fusionlab.codegen.laplacian.chains import jet_of
 from fusionlab.codegen.laplacian.jet import Jet, densify
 from fusionlab.codegen.laplacian.owners import minimal
-from fusionlab.codegen.laplacian.rules.generic import second_order
+from fusionlab.codegen.laplacian.rules.generic import linear, second_order
 from fusionlab.codegen.laplacian.state import Rule, State
-from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.codegen.raising.rules.reduction import combiner, is_arg_extreme
 from fusionlab.codegen.raising.rules.rule import integers
 from fusionlab.hlo.view import Node
 
 
 def reduce(state: State, node: Node) -> list[Jet | None]:
     """A reduction of one array from a constant; a sum reduces all parts of the jet at once."""
+    if is_arg_extreme(node):
+        return linear(state, node)
     name = combiner(node.regions[0])
     if state.varying(node) != [node.operands[0]] or name not in ("add", "maximum", "minimum"):
         return second_order(state, node)

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from fusionlab.codegen.raising.rules.rule import RaisedOp, RaiseError, Rule, integers
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import filling
+from fusionlab.hlo.ops import FLOATS
 from fusionlab.hlo.patterns import match, number, op
 from fusionlab.hlo.view import Node, Region, Value, direction_of, keyword
 
@@ -56,7 +58,61 @@ def _reduce(raised: RaisedOp) -> list[Any]:
     region = raised.region()
     if half == 1:
         return [raised.jax(lax.reduce, *arrays, *initial, combine or (lambda x, y: region(x, y)[0]), dimensions)]
-    return list(raised.jax(lax.reduce, arrays, initial, lambda x, y: region(*x, *y), dimensions))
+
+    def reduce(*operands: Any) -> tuple[Any, ...]:
+        return tuple(lax.reduce(operands[:half], operands[half:], lambda x, y: region(*x, *y), dimensions))
+
+    whole = _with_slope_at_place(reduce, dimensions[0]) if is_arg_extreme(raised.node) else reduce
+    return list(raised.jax(whole, *arrays, *initial))
+
+
+def _with_slope_at_place(reduce: Callable[..., Any], axis: int) -> Any:
+    """``reduce``, the extreme of values [..., n, ...] along ``axis`` and its place, with the derivative of the value at
+    that place. JAX's own rule of a reduction takes no integers."""
+    function = jax.custom_jvp(reduce)
+
+    def slope(primals: Any, tangents: Any) -> Any:
+        value, place = function(*primals)
+        here = primals[1] == jnp.expand_dims(place, axis)
+        moved = jnp.where(here, tangents[0], jnp.zeros_like(tangents[0])).sum(axis)
+        return (value, place), (moved, np.zeros(np.shape(place), jax.dtypes.float0))
+
+    function.defjvp(slope)
+    return function
+
+
+_VALUE = op("select", op("or", "exceeds", "is_nan"), "x", "y")
+_PLACE = op("select", op("or", op("or", "exceeds", "is_nan"), op("and", "tied", "before")), "i", "j")
+_LEAST = (("GT", -np.inf), ("LT", np.inf))
+
+
+def is_arg_extreme(node: Node) -> bool:
+    """True if ``node`` reduces floats and their places along one axis as ``jnp.argmax`` and ``jnp.argmin`` do.
+
+    The resulting value is the element at the resulting place: the first of equal ones, or the first NaN.
+    """
+    axes, region = integers(node.attributes["dimensions"]), node.regions[0]
+    if len(node.operands) != 4 or len(axes) != 1 or node.operands[0].type.dtype not in FLOATS:
+        return False
+    values, places, initial, _ = node.operands
+    start = filling(initial)
+    if start is None or not _counts_along(places, axes[0]) or not values.type.shape[axes[0]]:
+        return False
+    x, i, y, j = region.arguments
+    found: Any = match(_VALUE, region.returns[0], {"x": x, "y": y})
+    found = match(_PLACE, region.returns[1], {**found, "i": i, "j": j}) if found is not None else None
+    return (
+        found is not None
+        and any(_compares(found["exceeds"], how, (x, y)) and bool((start == least).all()) for how, least in _LEAST)
+        and _compares(found["is_nan"], "NE", (x, x))
+        and _compares(found["tied"], "EQ", (x, y))
+        and _compares(found["before"], "LT", (i, j))
+    )
+
+
+def _counts_along(value: Value, axis: int) -> bool:
+    node = value.producer
+    return node is not None and node.op is ops.IOTA and int(node.attributes["iota_dimension"].value) == axis
 
 
 def _reduce_window(raised: RaisedOp) -> list[Any]:
