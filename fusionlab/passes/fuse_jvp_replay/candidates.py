@@ -6,10 +6,9 @@ A replay computes y = sum_k d^2 F / d x_k^2 of some value F of the program at so
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from fusionlab.codegen.raising import RaiseError, live_nodes
 from fusionlab.hlo import ops
@@ -30,13 +29,15 @@ from fusionlab.passes.refusals import Ground, Refusal
 
 
 def find_laplacian(
-    candidate: TraceCandidate, deadline: float = math.inf, among: Collection[Value] | None = None
+    candidate: TraceCandidate,
+    deadline: float = math.inf,
+    among: Callable[[], Collection[Value] | None] = lambda: None,
 ) -> Laplacian:
-    """The Laplacian that ``candidate`` computes; NotALaplacian if it is that of no value of the program, or of none of
-    ``among``.
+    """The Laplacian that ``candidate`` computes; NotALaplacian if it is that of no value of the program.
 
     F is searched among the values before the loop, then among those after it that do not need it: a loop that
-    recomputes the function in every trip may be written before the call of the function itself.
+    recomputes the function in every trip may be written before the call of the function itself. Of a weighted sum, and
+    once the likeliest values of another are none, only those that ``among`` returns are evaluated, if it returns any.
     """
     numbers = ValueNumbers(candidate.flat, through_reshapes=True)
     deadline = min(deadline, time.monotonic() + identify.seconds_for(candidate))
@@ -49,11 +50,12 @@ def find_laplacian(
         except NotALaplacian as reason:
             positions, reasons = [], [reason]
         for x, outputs in positions:
-            outputs = [value for value in outputs if (shared, value) not in known and (among is None or value in among)]
-            for group in _groups(each.before, outputs):
+            for group in _groups(each.before, [value for value in outputs if (shared, value) not in known]):
+                fitting = among() if tried or candidate.weighted else None
                 tried.update((shared, value) for value in group)
+                group = [value for value in group if fitting is None or value in fitting]
                 try:
-                    if (found := _identified(each, numbers, x, group, deadline)) is not None:
+                    if group and (found := _identified(each, numbers, x, group, deadline)) is not None:
                         return found
                 except MemoryError:
                     too_large = f"{candidate.subject} needs more memory than there is to be identified"
@@ -71,25 +73,29 @@ def find_laplacian(
     raise next((reason for reason in refused if isinstance(reason, LimitReached)), refused[0])
 
 
-def values_that_fit(candidate: TraceCandidate, deadline: float) -> Collection[Value] | None:
-    """The values whose derivatives the loop of ``candidate`` may add with weights, one coordinate in each trip; None
-    where its trips do not tell."""
+def values_that_fit(candidate: TraceCandidate) -> Collection[Value] | None:
+    """The values whose derivatives the loop of ``candidate`` may add, with weights or without, those by one coordinate
+    in each trip; None where its trips do not tell."""
     if candidate.replay is None or not candidate.replay.adds_in_one_direction:
         return None
+    deadline = time.monotonic() + identify.MOST_SECONDS_WITH_WEIGHTS
     numbers = ValueNumbers(candidate.flat, through_reshapes=True)
     found, tried = set[Value](), set[tuple[bool, Value]]()
     for shared, each in _forms(candidate):
         known = frozenset(tried)
-        with contextlib.suppress(NotALaplacian):
-            for x, outputs in _positions(each, shared):
-                outputs = [value for value in outputs if (shared, value) not in known]
-                tried.update((shared, value) for value in outputs)
-                try:
-                    found.update(Identification(each, numbers, x, outputs, deadline).fitting() if outputs else ())
-                except (Refusal, RaiseError):
-                    if time.monotonic() > deadline:
-                        raise
-                    found.update(outputs)
+        try:
+            positions = _positions(each, shared)
+        except NotALaplacian:
+            continue
+        for x, outputs in positions:
+            outputs = [value for value in outputs if (shared, value) not in known]
+            tried.update((shared, value) for value in outputs)
+            try:
+                found.update(Identification(each, numbers, x, outputs, deadline).fitting() if outputs else ())
+            except (Refusal, RaiseError, MemoryError):
+                if time.monotonic() > deadline:
+                    return None
+                found.update(outputs)
     return found
 
 

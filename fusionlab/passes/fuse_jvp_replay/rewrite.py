@@ -7,10 +7,11 @@ as a JAX callable in which the replay's sum and the gradient come from jets.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 
 from jaxlib.mlir import ir
@@ -23,7 +24,7 @@ from fusionlab.hlo.loops import Invariant, has_effect, hoist_in_view, separate_i
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.hlo.value_numbers import simplified_view
-from fusionlab.hlo.view import FunctionView, Node
+from fusionlab.hlo.view import FunctionView, Node, Value
 from fusionlab.passes.fuse_jvp_replay import candidates, recognise
 from fusionlab.passes.fuse_jvp_replay.complex_sums import has_complex_sums, with_real_sums
 from fusionlab.passes.fuse_jvp_replay.entry import JointEntry, RewrittenEntry
@@ -98,6 +99,17 @@ class SumSite:
             with contextlib.suppress(Refusal, RaiseError):
                 yield from site.besides()
 
+    @functools.cached_property
+    def _fitting(self) -> Collection[Value] | None:
+        """The values whose derivatives the trips of its loop may add; None without a loop or where they do not tell."""
+        if not isinstance(self._found, Replay):
+            return None
+        try:
+            candidate = recognise.candidate_of_loop(self.flat, self._found)
+        except NotALaplacian:
+            return None
+        return candidates.values_that_fit(replace(candidate, weights=None))
+
     def _identified(self) -> tuple[TraceCandidate, Laplacian]:
         found, flat = self._found, self.flat
         if isinstance(found, Replay) and found.blockers:
@@ -113,7 +125,8 @@ class SumSite:
             if candidate.replay is None and candidate.weighted and not _may_pay(candidate):
                 reason = "most of the FLOPs of the program are no sum over directions"
                 raise NotALaplacian(Ground.NO_GAIN, reason, candidate.producer)
-            return candidate, candidates.find_laplacian(candidate)
+            among = (lambda: self._fitting) if candidate.weights is None else (lambda: None)
+            return candidate, candidates.find_laplacian(candidate, among=among)
         except NoMatch:
             with contextlib.suppress(LimitReached):
                 if (weighted := self._identified_with_weights()) is not None:
@@ -123,10 +136,9 @@ class SumSite:
     def _identified_with_weights(self) -> tuple[TraceCandidate, Laplacian] | None:
         deadline = time.monotonic() + MOST_SECONDS_WITH_WEIGHTS  # of all of them together
         every = list(_weighted(self.flat, self._found))
-        among = candidates.values_that_fit(every[-1], deadline) if every else ()
-        for candidate in every if among is None or among else ():
+        for candidate in every if self._fitting is None or self._fitting else ():
             try:
-                return candidate, candidates.find_laplacian(candidate, deadline, among)
+                return candidate, candidates.find_laplacian(candidate, deadline, lambda: self._fitting)
             except (UncoveredMatch, LimitReached):
                 raise
             except (Refusal, RaiseError):
