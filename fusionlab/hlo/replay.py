@@ -53,6 +53,7 @@ class Blocker:
 class Replay:
     """One loop of the inventory; it is a replay when ``blockers`` is empty.
 
+    ``seeds`` is the number of directions that what it accumulates depends on, ``seed`` the first of them.
     ``directed``: the body makes a direction from the counter, whether or not what it accumulates depends on it.
     ``residuals`` are the values that every trip reads unchanged and that differ between walkers (carried or captured);
     ``shared`` the others: weights, constants, index tables. Without a walker axis (accumulators are scalars) every
@@ -62,6 +63,7 @@ class Replay:
 
     loop: Loop
     seed: Seed | None
+    seeds: int
     directed: bool
     residuals: tuple[Value, ...]
     shared: tuple[Value, ...]
@@ -78,9 +80,12 @@ class Replay:
 
     @property
     def adds_in_one_direction(self) -> bool:
-        """True if every trip adds to sums what one unit vector makes, and the loop returns nothing else."""
-        only_sums = self.loop.indices(Counter, Invariant, Sum) == list(range(len(self.loop.roles)))
-        return self.seed is not None and self.seed.rows == 1 and only_sums
+        """True if every trip adds to sums one term that one unit vector makes, and the loop returns nothing else."""
+        if self.seed is None or self.seed.rows != 1 or self.seeds != 1:
+            return False
+        return all(
+            isinstance(r, Counter | Invariant) or (isinstance(r, Sum) and len(r.terms) == 1) for r in self.loop.roles
+        )
 
     @property
     def likeness(self) -> tuple[bool, bool, float]:
@@ -127,11 +132,13 @@ def _replay(loop: Loop, function: Region, origins: Mapping[Value, Value]) -> Rep
     accumulated = [value for role in loop.roles for value in _accumulated(role)]
     seeds, other_slices = find_seeds(body, varying, origins)
     floats = [value for value in accumulated if value.dtype in FLOATS]
-    seed = next((s for s in seeds if not reached(body, s.node.results).isdisjoint(floats)), None)
+    reaching = [s for s in seeds if not reached(body, s.node.results).isdisjoint(floats)]
+    seed = reaching[0] if reaching else None
     residuals, shared = _read_unchanged(loop, function)
     return Replay(
         loop=loop,
         seed=seed,
+        seeds=len({(s.node.op, s.node.operands) for s in reaching}),
         directed=bool(seeds),
         residuals=residuals,
         shared=shared,

@@ -41,10 +41,10 @@ def in_the_rewrite(owner, name, wrong, *owners):
         def switched(*given, **named):
             return right(*given, **named) if searching[0] else wrong(right, *given, **named)
 
-        def find(*given):
+        def find(*given, **named):
             searching[0] = True
             try:
-                return search(*given)
+                return search(*given, **named)
             finally:
                 searching[0] = False
 
@@ -125,10 +125,10 @@ def offset_lost(right, entry, *given):
     entry.offsets = {}
 
 
-def extremes_held_constant(right, candidate, *limits):
+def extremes_held_constant(right, candidate, *limits, **named):
     """Maxima and minima that do not drop out, too."""
     shifts = (node.results[0] for node in candidate.flat.nodes if may_shift(node))
-    return replace(right(candidate, *limits), stop_gradient=tuple(shifts))
+    return replace(right(candidate, *limits, **named), stop_gradient=tuple(shifts))
 
 
 def agrees_with_any(patch):
@@ -210,7 +210,7 @@ MUTATIONS = tuple(Mutation(*row) for row in (
     ("coordinates of an electron swapped", "gradient", DENSE,
      in_the_rewrite(interpreter, "identity_jet", rows_reversed)),
     ("constant factor dropped", "scaled", SPARSE,
-     instead(candidates, "find_laplacian", lambda right, *given: replace(right(*given), scale=1.0))),
+     instead(candidates, "find_laplacian", lambda right, *given, **named: replace(right(*given, **named), scale=1.0))),
     ("initial sum dropped", "scaled", SPARSE, instead(RewrittenEntry, "__init__", offset_lost)),
     ("a source of the adjoint lost", "products", ADJOINT, instead(entry, "weighted_sources", first_source_lost)),
     ("parts of the walkers in reverse", "products", f"{SPARSE}{{chunks=5}}",

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -34,18 +34,17 @@ from fusionlab.passes.refusals import Ground, Refusal
 from fusionlab.passes.rewriting import LoopSite, OpRewrite, Rewrite, require_reduction, rewrite_loops, rewrite_ops
 
 
-def has_complex_sums(flat: FunctionView, replays: Sequence[Replay]) -> bool:
-    """True if ``flat``, of which ``replays`` is the inventory, has such sums."""
-    if any(_adds_complex(each.loop) for each in replays):
-        return True
-    return any(map(_reduces_directions(flat, replays), flat.nodes))
+def complex_sums(flat: FunctionView, replays: Sequence[Replay]) -> set[str]:
+    """The name stacks of the complex sums over directions of ``flat``, of which ``replays`` is the inventory."""
+    loops = (each.loop.node.scope for each in replays if _adds_directions(each) and _adds_complex(each.loop))
+    return {*loops, *(node.scope for node in filter(_reduces_directions(flat, replays), flat.nodes))}
 
 
-def with_real_sums(program: Program, by: Pass, setting: Setting) -> Program:
-    """``program`` with two real sums for each complex one, for the pass ``by``."""
+def with_real_sums(program: Program, by: Pass, setting: Setting, scopes: Collection[str]) -> Program:
+    """``program`` with two real sums for each complex one of name stack ``scopes``, for the pass ``by``."""
 
     def of_loop(site: LoopSite) -> Rewrite:
-        if not _adds_complex(site.loop):
+        if site.loop.node.scope not in scopes or not _adds_complex(site.loop):
             raise Refusal(Ground.NO_GAIN, "no sum of the loop is complex")
         require_reduction(site.loop)
         return Rewrite(_of_real_sums(site), what="complex sums as two real ones", resolved=by.name)
@@ -54,7 +53,7 @@ def with_real_sums(program: Program, by: Pass, setting: Setting) -> Program:
         reduces = _reduces_directions(flat, inventory(flat))
 
         def of_reduction(node: Node) -> OpRewrite:
-            if not reduces(node):
+            if node.scope not in scopes or not reduces(node):
                 raise Refusal(Ground.NO_GAIN, "it is no complex sum over directions")
             axes = tuple(int(axis) for axis in node.attributes["dimensions"])
             return OpRewrite(functools.partial(_real_reductions, axes), (0, 1), axes)
@@ -65,9 +64,14 @@ def with_real_sums(program: Program, by: Pass, setting: Setting) -> Program:
     return rewrite_ops(program, by, ops.REDUCE, of_reductions, setting, what="complex sums as two real ones").program
 
 
+def _adds_directions(replay: Replay) -> bool:
+    """True if nothing but the type of its sums keeps a loop that makes directions from being a replay."""
+    return replay.directed and {each.what for each in replay.blockers} <= {"no term", "unused direction"}
+
+
 def _adds_complex(loop: Loop) -> bool:
     """True if ``loop``, of a known number of trips, returns sums alone, some of them complex."""
-    if loop.trips is None or loop.indices(Counter, Invariant, Sum) != list(range(len(loop.roles))):
+    if not loop.trips or loop.indices(Counter, Invariant, Sum) != list(range(len(loop.roles))):
         return False
     return any(loop.node.results[i].dtype in COMPLEX for i in loop.indices(Sum))
 

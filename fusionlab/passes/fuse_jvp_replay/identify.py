@@ -90,7 +90,7 @@ _DRAWS = (((0, 1.0), (1, 0.0), (2, 0.75)), ((1, 0.5),))
 
 Those of odd seeds have values that pass for NaN or infinity."""
 _SAMPLES_OF_TERMS = 6
-"""The number of samples at which the terms of trips are compared, of which each three decide."""
+"""The number of samples at which the terms of trips are compared: three decide, and the next three again."""
 _DENOMINATORS = (1, 2, 4, 8, 16)
 _MOST_NUMERATOR = 64
 """The denominators and the largest numerator of a constant factor."""

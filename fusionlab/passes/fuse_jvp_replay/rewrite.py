@@ -26,7 +26,7 @@ from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.hlo.value_numbers import simplified_view
 from fusionlab.hlo.view import FunctionView, Node, Value
 from fusionlab.passes.fuse_jvp_replay import candidates, recognise
-from fusionlab.passes.fuse_jvp_replay.complex_sums import has_complex_sums, with_real_sums
+from fusionlab.passes.fuse_jvp_replay.complex_sums import complex_sums, with_real_sums
 from fusionlab.passes.fuse_jvp_replay.entry import JointEntry, RewrittenEntry
 from fusionlab.passes.fuse_jvp_replay.identify import MOST_SECONDS_WITH_WEIGHTS, Laplacian
 from fusionlab.passes.fuse_jvp_replay.recognise import (
@@ -56,7 +56,7 @@ _WITHOUT_LOOP = (True, True, math.inf)
 
 class SumSite:
     """A loop, or a sum over directions without one, in the view ``flat`` of a program or of a region of it; it is
-    identified once. What sums without a loop of their own add is what ``loops`` add, if there are any."""
+    identified once. Of a sum whose unit vectors only loops read, ``loops`` are these."""
 
     def __init__(
         self, flat: FunctionView, found: Replay | TraceCandidate, effect: Node | None, loops: Sequence[SumSite] = ()
@@ -79,11 +79,14 @@ class SumSite:
             raise self._known.again()
         return self._known
 
-    @property
-    def _has_no_match(self) -> bool:
+    def _has_no_function(self, directions: int) -> bool:
+        """True if it is a loop over so many directions that adds derivatives of no value."""
         with contextlib.suppress(Refusal):
             self.identified()
-        return isinstance(self._known, NoMatch)
+        known = isinstance(self._known, NoMatch) and self._known.ground is Ground.FUNCTION_NOT_FOUND
+        return (
+            known and self.replay is not None and self.replay.seed is not None and self.replay.seed.extent == directions
+        )
 
     @property
     def is_like_a_laplacian(self) -> bool:
@@ -118,8 +121,6 @@ class SumSite:
         if self._effect is not None:
             reason = f"{self._effect.label} has an effect, which a rebuilt entry would not have"
             raise NotALaplacian(Ground.EFFECT, reason, self._effect)
-        if self._loops and all(site._has_no_match for site in self._loops):
-            raise NoMatch(Ground.FUNCTION_NOT_FOUND, "the loops that add it add the Laplacian of no value")
         try:
             candidate = found if isinstance(found, TraceCandidate) else recognise.candidate_of_loop(flat, found)
             if candidate.replay is None and candidate.weighted and not _may_pay(candidate):
@@ -134,6 +135,9 @@ class SumSite:
             raise
 
     def _identified_with_weights(self) -> tuple[TraceCandidate, Laplacian] | None:
+        found, loops = self._found, self._loops
+        if loops and not isinstance(found, Replay) and all(each._has_no_function(found.directions) for each in loops):
+            return None
         deadline = time.monotonic() + MOST_SECONDS_WITH_WEIGHTS  # of all of them together
         every = list(_weighted(self.flat, self._found))
         for candidate in every if self._fitting is None or self._fitting else ():
@@ -182,7 +186,7 @@ class View:
         self.sites = [SumSite(holding[each.loop.node], each, effect) for each in replays]
         adding = {each.loop.node for each in replays if not each.blockers and each.adds_in_one_direction}
         loops = [site for site in self.sites if site.replay is not None and site.replay.loop.node in adding]
-        self.has_complex_sums = has_complex_sums(self.flat, replays)
+        self.complex_sums = complex_sums(self.flat, replays)
         for function in functions:
             own = [site for site in loops if site.flat is function]
             without_loop = recognise.candidates_without_loop(function, adding)
@@ -218,18 +222,33 @@ class Findings(dict[str, View]):
 
 
 def rewrite_replays(
-    given: Program, by: Pass, options: Options, chunks: int, setting: Setting, findings: Findings
+    program: Program, by: Pass, options: Options, chunks: int, setting: Setting, findings: Findings
 ) -> Result:
     """Replace every replay of the program's entry; ``chunks`` parts of the walkers one after another.
 
     The refusals are told after what was applied, first those of the loops that resemble a replay most. Of sums without
-    a loop that are no Laplacian (an identity matrix has many uses) one is told if nothing else is.
+    a loop that are no Laplacian (an identity matrix has many uses) one is told if nothing else is. A complex sum of
+    which a part is refused stays as it is.
     """
-    program = given
+    split = set(findings.of(program).complex_sums)
+    while split:
+        apart = with_real_sums(program, by, setting, split)
+        result = _replays_rewritten(apart, by, options, chunks, setting, findings)
+        if not result.applied:
+            return Result(program, result.events)
+        left = {event.location for event in result.events if isinstance(event, Declined)}
+        if split.isdisjoint(left):
+            return result
+        split -= left
+    return _replays_rewritten(program, by, options, chunks, setting, findings)
+
+
+def _replays_rewritten(
+    program: Program, by: Pass, options: Options, chunks: int, setting: Setting, findings: Findings
+) -> Result:
+    """As ``rewrite_replays``, with complex sums as they are."""
     platform = setting.platform if program.platform == "any" else program.platform
     options = replace(options, for_cpu=platform == "cpu", low_memory=chunks > 1)
-    if findings.of(given).has_complex_sums:
-        program = with_real_sums(given, by, setting)
     events: dict[Event, tuple[bool, bool, float]] = {}
     left_alone: Counter[Hashable] = Counter()  # by structure, in programs that change
     unlike: dict[Event, None] = {}
@@ -253,13 +272,15 @@ def rewrite_replays(
                 events[applied] = site.likeness
         else:
             if not events:
-                return Result(given, tuple(unlike)[:1])
+                return Result(program, tuple(unlike)[:1])
             done = [event for event in events if isinstance(event, Applied)]
-            loops = any(
-                each.replay is not None for each in view.sites
-            )  # what one that is gone was left alone for is moot
-            left = [e for e, of in events.items() if isinstance(e, Declined) and (loops or of == _WITHOUT_LOOP)]
-            return Result(program if done else given, (*done, *sorted(left, key=events.__getitem__, reverse=True)))
+            there = {each.scope for each in view.sites}  # what a loop that is gone was left alone for is moot
+            left = [
+                e
+                for e, of in events.items()
+                if isinstance(e, Declined) and (of == _WITHOUT_LOOP or e.location in there)
+            ]
+            return Result(program, (*done, *sorted(left, key=events.__getitem__, reverse=True)))
         program, done_at_once = applied
         events |= done_at_once
 

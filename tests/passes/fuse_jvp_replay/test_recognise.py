@@ -7,6 +7,8 @@ import pytest
 from jax import lax
 
 from fusionlab.hlo import lowering
+from fusionlab.hlo.loops import find_loops
+from fusionlab.hlo.ops import COMPLEX as COMPLEX_TYPES
 from fusionlab.hlo.replay import find_replays
 from fusionlab.hlo.view import view_of
 from fusionlab.passes.interface import Setting
@@ -269,6 +271,31 @@ def test_a_complex_sum_that_is_no_laplacian_is_left_as_it_is(run_raised):
     program, result = rewritten(jax.vmap(of_one), XS[:, :3])
     assert not result.applied
     assert result.program.text == program.text
+
+
+def structure_factor(y):
+    """A complex sum of a loop without directions."""
+    return lax.fori_loop(0, 4, lambda k, total: total + jnp.sum(jnp.exp(1j * (k + 1) * y)), 0j)
+
+
+OTHERS = {
+    "refused": complex_fori(lambda total, a, b: total + lax.complex(jnp.abs(a), a * b)),
+    "half-refused": complex_fori(lambda total, a, b: total + lax.complex(a, jnp.abs(b))),
+    "without-directions": structure_factor,
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_complex_loops_that_stay_are_not_split(other, run_raised):
+    def of_one(y):
+        value, gradient = complex_value(y)[0], jax.grad(lambda z: complex_value(z)[0])
+        second = jax.linearize(gradient, y)[1]
+        total = lax.fori_loop(0, y.size, lambda k, total: total + second(jnp.eye(y.size)[k])[k], 0.0)
+        return value, total, OTHERS[other](y)
+
+    result = assert_rewritten(run_raised, jax.vmap(of_one), XS[:, :3], rtol=1e-12)
+    [loop] = find_loops(view_of(result.program.parse()))
+    assert any(value.dtype in COMPLEX_TYPES for value in loop.node.results)
 
 
 STEPS = [pytest.param("train-step", marks=pytest.mark.slow), pytest.param("inference-step", marks=pytest.mark.full)]

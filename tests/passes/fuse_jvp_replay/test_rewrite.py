@@ -25,7 +25,7 @@ def searched(monkeypatch):
     """The candidates that were searched for; of none anything is found."""
     found = []
 
-    def search(candidate):
+    def search(candidate, **_):
         found.append(candidate)
         raise UncoveredMatch(Ground.TIES, REASON)
 

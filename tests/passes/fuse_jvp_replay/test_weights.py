@@ -10,6 +10,7 @@ from jax import lax
 
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.hlo.cost import program_cost
+from fusionlab.hlo.loops import find_loops
 from fusionlab.hlo.value_numbers import simplified_view
 from fusionlab.passes.fuse_jvp_replay import candidates, identify
 from fusionlab.passes.fuse_jvp_replay.recognise import (
@@ -364,3 +365,74 @@ def test_few_samples_of_trips_tell_that_a_sum_has_no_weights(term, fits, rewrite
     result = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting())
     assert bool(result.applied) is rewrites
     assert fits or not solved
+
+
+def _in_loop(trips, term):
+    """The sum over ``trips`` of ``term`` of a function that returns d^2 F / d x_k^2, dF/dx and k."""
+
+    def of_one(x):
+        gradient, push = jax.linearize(jax.grad(network), x)
+        eye = jnp.eye(x.size, dtype=x.dtype)
+
+        def second(k):
+            return push(eye[k])[k]
+
+        start = jnp.zeros_like(term(second, gradient, 0))
+        return network(x), lax.fori_loop(0, trips, lambda k, total: total + term(second, gradient, k), start)
+
+    return of_one
+
+
+def _of_electron(second, _, k):
+    return sum(second(3 * k + c) for c in range(3)) / (1.0 + k)
+
+
+def _by_electron(second, _, k):
+    return (jnp.arange(N) == k // 3).astype(X.dtype) * second(k)
+
+
+def _unrolled(x):
+    _, push = jax.linearize(jax.grad(network), x)
+    eye, masses = jnp.eye(x.size, dtype=x.dtype), jnp.asarray(1.0 + np.arange(x.size) // 3)
+
+    def add(total, k):
+        return total + push(eye[k])[k] / masses[k], None
+
+    return network(x), lax.scan(add, jnp.zeros((), x.dtype), jnp.arange(x.size), unroll=3)[0]
+
+
+def _of_a_product(x):
+    """lap (f g), of which one loop adds the second derivatives, another the cross terms."""
+    (f, push_f), (g, push_g) = (jax.linearize(jax.grad(each), x) for each in (network, jnp.sum))
+    eye, product = jnp.eye(x.size, dtype=x.dtype), network(x) * jnp.sum(x)
+    seconds = _looped(lambda k: push_f(eye[k])[k] * jnp.sum(x) + push_g(eye[k])[k] * network(x))
+    return product, seconds + _looped(lambda k: 2 * jnp.dot(f, eye[k]) * jnp.dot(g, eye[k]))
+
+
+def _looped(term):
+    return lax.fori_loop(0, 3 * N, lambda k, total: total + term(k), 0.0)
+
+
+def _shifted(x):
+    [value, total] = _in_loop(3 * N, lambda second, gradient, k: second(k) + jnp.sum(gradient))(x)
+    return value, total - 3 * N * jnp.sum(jax.grad(network)(x))
+
+
+SEVERAL = {
+    "three-in-a-trip": _in_loop(N, _of_electron),
+    "one-hot-of-electrons": _in_loop(3 * N, _by_electron),
+    "unrolled": _unrolled,
+    "two-loops": _of_a_product,
+    "shifted": _shifted,
+}
+
+
+@pytest.mark.parametrize("form", SEVERAL)
+def test_sums_whose_trips_are_no_terms_of_one_coordinate(form, lowered, run_raised):
+    """What a trip adds tells nothing of them."""
+    function = jax.vmap(SEVERAL[form])
+    _, program = rewritten(lowered, function, X)
+    assert not find_loops(simplified_view(program.parse()))
+    with jax.enable_x64(True):
+        for found, expected in zip(run_raised(program, [X]), function(X), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-10)
