@@ -155,6 +155,8 @@ def _blockers(
 ) -> Iterator[Blocker]:
     if loop.trips is None:
         yield Blocker("trips", f"the trip count is not known at compile time: {loop.trips_reason}", loop.node)
+    elif not loop.trips:
+        yield Blocker("no term", "the loop has no trips, and adds nothing", loop.node)
     recurrent = loop.indices(Recurrent)
     if recurrent:
         why, node = loop.recurrence(recurrent[0])

@@ -273,6 +273,21 @@ def test_a_complex_sum_that_is_no_laplacian_is_left_as_it_is(run_raised):
     assert result.program.text == program.text
 
 
+@pytest.mark.parametrize("start", [0.0, 0j])
+def test_a_loop_without_trips_is_left_alone(start):
+    def of_one(y):
+        push = jax.linearize(jax.grad(log_psi), y)[1]
+
+        def add(carried):
+            k, total = carried
+            return k + 1, total + push(jnp.eye(y.size)[k])[k]
+
+        return log_psi(y), lax.while_loop(lambda carried: carried[0] < 3, add, (3, start))[1]
+
+    _, result = rewritten(jax.vmap(of_one), XS[:, :3])
+    assert [event.reason for event in result.events] == ["the loop has no trips, and adds nothing"]
+
+
 def structure_factor(y):
     """A complex sum of a loop without directions."""
     return lax.fori_loop(0, 4, lambda k, total: total + jnp.sum(jnp.exp(1j * (k + 1) * y)), 0j)
