@@ -92,6 +92,7 @@ def test_a_reference_that_is_a_peer_has_its_name(laplacian):
     assert variants.reference_name(workload) == laplacian
 
 
+@pytest.mark.slow
 def test_verdicts_are_reached_ahead_of_time_for_an_absent_target_and_nothing_is_timed_there(as_json, cli):
     words = ("bench", *TINY, "--device", "h100", "--against", "none", "--records", "none")
     document = as_json(*words, "--check-only")

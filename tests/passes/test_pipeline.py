@@ -91,6 +91,7 @@ def test_an_invalid_module_names_the_pass(loop_program):
         verify(module, "some-pass")
 
 
+@pytest.mark.slow
 def test_the_reason_told_first_is_that_of_the_loop_that_resembles_a_replay_most(lowered):
     """Of an LU on the CPU the pivots are loops before it. Its sum is bounded in every trip, so that it is no
     replay; what its trips repeat is hoisted."""

@@ -427,7 +427,12 @@ SEVERAL = {
 }
 
 
-@pytest.mark.parametrize("form", SEVERAL)
+SLOW = ("three-in-a-trip", "two-loops")
+
+
+@pytest.mark.parametrize(
+    "form", [pytest.param(form, marks=pytest.mark.slow if form in SLOW else ()) for form in SEVERAL]
+)
 def test_sums_whose_trips_are_no_terms_of_one_coordinate(form, lowered, run_raised):
     """What a trip adds tells nothing of them."""
     function = jax.vmap(SEVERAL[form])
