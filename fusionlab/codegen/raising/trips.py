@@ -87,19 +87,14 @@ def at_once(loop: Loop, raising: Raising, environment: Mapping[Value, Any]) -> S
         return None
 
 
-def terms_of(
-    loop: Loop, trips: Sequence[int], raising: Raising, environment: Mapping[Value, Any]
-) -> dict[Value, Any] | None:
-    """[len(trips), ...] for each sum among the results of ``loop``: what these ``trips`` add to it; None where JAX
-    cannot batch them."""
+def terms_of(loop: Loop, trips: Sequence[int], raising: Raising, environment: Mapping[Value, Any]) -> dict[Value, Any]:
+    """[len(trips), ...] for each sum among the results of ``loop``: what these ``trips`` add to it. NotImplementedError
+    or RaiseError where JAX cannot batch them."""
     captured, sums = _captured(loop), loop.indices(Sum)
     invariants = [environment[loop.node.operands[i]] for i in loop.indices(Invariant)]
     invariants += [environment[value] for value in captured]
     batched = jax.vmap(raise_trips(loop, captured, raising).outputs, in_axes=(0, *(None for _ in invariants)))
-    try:
-        terms = iter(batched(np.asarray(trips, np.int32), *invariants))
-    except (NotImplementedError, JaxRefusal):
-        return None
+    terms = iter(batched(np.asarray(trips, np.int32), *invariants))
     signs = {
         loop.node.results[i]: [sign for sign, _ in role.terms] for i in sums if isinstance(role := loop.roles[i], Sum)
     }

@@ -339,9 +339,7 @@ class Identification:
             given = dict(zip(self.inputs, arrays, strict=True))
             environment = dict(given)
             self.raising.run(nodes, environment)
-            if (added := terms_of(loop, trips, self.raising, environment)) is None:
-                raise NotImplementedError("the trips cannot be batched")
-            terms = []
+            added, terms = terms_of(loop, trips, self.raising, environment), []
             for value in sums:
                 factor = environment[self.candidate.factors[value]] if value in self.candidate.factors else 1
                 each = [self._by_channel(value, term / factor) for term in added[value]]
@@ -351,8 +349,7 @@ class Identification:
 
         if not all(map(self._counts_walkers, sums)):
             return self.outputs
-        types = [jax.ShapeDtypeStruct(self.raising.shape(v), self.raising.dtype(v.type)) for v in self.inputs]
-        lowered = self._view_of(results, types)
+        lowered = self._view_of(results)
         [p], draws = primes(1), range(-(-_SAMPLES_OF_TERMS // math.prod(self._few())))
         batches = self._batches(lowered, FieldWithGuards(p, draws))
         samples = [self._outputs(lowered, Evaluator(part, self.prepared), arguments) for part, arguments in batches]
@@ -477,10 +474,7 @@ class Identification:
                 seconds, rows = self._one_by_one(given, stopped)
             return _Results(sums, [], seconds, gradients, weights, rows)
 
-        types = [jax.ShapeDtypeStruct(self.raising.shape(v), self.raising.dtype(v.type)) for v in self.inputs]
-        if directional:
-            types.append(jax.ShapeDtypeStruct((self.coordinates.count,), types[0].dtype))
-        return self._view_of(results, types)
+        return self._view_of(results, directional)
 
     def _jets(
         self, given: Mapping[Value, Any], stopped: tuple[Value, ...], seeds: Any, weights: Sequence[Any] = ()
@@ -500,8 +494,11 @@ class Identification:
         _, laps, rows = jax.vmap(functools.partial(self._jets, given, stopped))(every)
         return [jnp.moveaxis(lap, 0, -1) for lap in laps], [jnp.moveaxis(row[:, 0], 0, -1) for row in rows]
 
-    def _view_of(self, results: Callable[..., Any], types: Sequence[jax.ShapeDtypeStruct]) -> FunctionView:
-        """``results`` of arguments of ``types``; Unevaluated where it cannot be lowered."""
+    def _view_of(self, results: Callable[..., Any], directional: bool = False) -> FunctionView:
+        """``results`` of the inputs and, if ``directional``, a direction; Unevaluated where it cannot be lowered."""
+        types = [jax.ShapeDtypeStruct(self.raising.shape(v), self.raising.dtype(v.type)) for v in self.inputs]
+        if directional:
+            types.append(jax.ShapeDtypeStruct((self.coordinates.count,), types[0].dtype))
         with jax.enable_x64(True):
             try:
                 lowered = jax.jit(results, keep_unused=True).trace(*types).lower(lowering_platforms=("cpu",))
