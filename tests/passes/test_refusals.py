@@ -282,7 +282,7 @@ PROVOKED = {
     Ground.PLATFORM: case("batched_dot_kernels/declined_for_the_cpu"),
     Ground.NO_WALKERS: function(laplacians, np.ones((3, 5)), np.zeros((0, 3))),
     Ground.WALKERS_UNKNOWN: function(PLAIN, MANY, patched=(identify, "walker_axes", lambda *_: {})),
-    Ground.AXES_MISTAKEN: function(PLAIN, MANY, patched=(identify, "at_once", raising(TypeError("shapes do not fit")))),
+    Ground.AXES_MISTAKEN: function(PLAIN, MANY, patched=(identify, "forward_laplacian", raising(TypeError("no fit")))),
     Ground.TOO_LARGE: function(PLAIN, X, patched=(identify, "MOST_ELEMENTS", 100)),
     Ground.TOO_LONG: function(PLAIN, X, patched=(identify, "MOST_SECONDS", -1.0)),
     Ground.HOST_MEMORY: function(PLAIN, X, patched=(Evaluator, "outputs", raising(MemoryError()))),

@@ -28,7 +28,7 @@ from fusionlab.hlo.ops import COMPLEX
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.hlo.view import FunctionView, Node, reached
-from fusionlab.passes.fuse_jvp_replay.recognise import identities
+from fusionlab.passes.fuse_jvp_replay.recognise import identities, is_float
 from fusionlab.passes.interface import Pass, Setting
 from fusionlab.passes.refusals import Ground, Refusal
 from fusionlab.passes.rewriting import LoopSite, OpRewrite, Rewrite, require_reduction, rewrite_loops, rewrite_ops
@@ -77,14 +77,18 @@ def _adds_complex(loop: Loop) -> bool:
 
 
 def _reduces_directions(flat: FunctionView, replays: Sequence[Replay]) -> Callable[[Node], bool]:
-    """A predicate: whether a node adds up complex values that depend on directions."""
+    """A predicate: whether a node adds up complex values that depend on directions, and are not real values converted:
+    such are the logarithms of a complex determinant, which is recognised by their sum."""
     results = itertools.chain.from_iterable(each.loop.node.results for each in replays if each.directed)
     directed = reached(flat, [*identities(flat), *results])
 
     def reduces(node: Node) -> bool:
         if node.op is not ops.REDUCE or len(node.results) != 1 or node.results[0].dtype not in COMPLEX:
             return False
-        return node.operands[0] in directed and combiner(node.regions[0]) == "add"
+        added = node.operands[0]
+        if added.producer is not None and added.producer.op is ops.CONVERT and is_float(added.producer.operands[0]):
+            return False
+        return added in directed and combiner(node.regions[0]) == "add"
 
     return reduces
 

@@ -241,11 +241,17 @@ def complex_rows(y):
     return 1 + 2j + jnp.sum(lax.complex(*hessians) * jnp.eye(y.size))
 
 
+def complex_sums_of_sums(y):
+    hessians = [jax.hessian(lambda z, i=i: complex_value(z)[i])(y) for i in range(2)]
+    return 1 + 2j + jnp.diagonal(lax.complex(*hessians)).reshape(-1, 3).sum(-1).sum()
+
+
 COMPLEX = {
     "at-once": complex_fori(lambda total, a, b: total + lax.complex(a, b)),
     "one-after-the-other": complex_fori(lambda total, a, b: total - a * -1 + 1j * b),
     "stacked": complex_stack,
     "without-loop": complex_rows,
+    "in-steps": complex_sums_of_sums,
 }
 
 
@@ -258,10 +264,20 @@ def test_parts_of_a_complex_sum_are_laplacians(form, run_raised):
         return 1 + 2j + lax.complex(*(jnp.trace(jax.hessian(lambda z, i=i: complex_value(z)[i])(y)) for i in range(2)))
 
     function, expected = jax.vmap(of_one(COMPLEX[form])), jax.vmap(of_one(exactly))
-    result = assert_rewritten(run_raised, function, XS[:, :3], expected=expected, passes="fuse-jvp-replay", rtol=1e-12)
+    result = assert_rewritten(run_raised, function, XS[:, :6], expected=expected, passes="fuse-jvp-replay", rtol=1e-12)
     assert {event.pass_name for event in result.events} == {"sparsify-directions"}
     assert len(result.events) == len(result.applied) == 2
     assert not find_replays(view_of(result.program.parse()))
+
+
+def test_parts_of_a_sum_of_converted_complex_terms_are_laplacians():
+    def of_one(y):
+        hessians = [jax.hessian(lambda z, i=i: complex_value(z)[i])(y) for i in range(2)]
+        total = jnp.sum(jnp.diagonal(lax.complex(*hessians)), dtype=np.complex128)
+        return *(part.astype(np.float64) for part in complex_value(y)), total
+
+    _, result = rewritten(lambda x: jax.vmap(of_one)(x.astype(np.float32)), XS[:, :6])
+    assert len(result.applied) == 2
 
 
 def test_a_complex_sum_that_is_no_laplacian_is_left_as_it_is(run_raised):
@@ -311,6 +327,21 @@ def test_complex_loops_that_stay_are_not_split(other, run_raised):
     result = assert_rewritten(run_raised, jax.vmap(of_one), XS[:, :3], rtol=1e-12)
     [loop] = find_loops(view_of(result.program.parse()))
     assert any(value.dtype in COMPLEX_TYPES for value in loop.node.results)
+
+
+def test_logarithms_of_a_complex_determinant_are_no_sum_over_directions(run_raised):
+    """As many orbitals as coordinates, and the identity added to them."""
+
+    def log_det(y):
+        u = jnp.tanh(y[:, None] * jnp.arange(1.0, 4) + y.sum())
+        return jnp.linalg.slogdet(lax.complex(u, jnp.cos(u)) + jnp.eye(3))[1]
+
+    def of_one(y):
+        push = jax.linearize(jax.grad(log_det), y)[1]
+        return log_det(y), lax.fori_loop(0, 3, lambda k, total: total + push(jnp.eye(3)[k])[k], 0.0)
+
+    result = assert_rewritten(run_raised, jax.vmap(of_one), XS[:, :3], rtol=1e-9)
+    assert [event.pass_name for event in result.applied] == ["sparsify-directions"]
 
 
 STEPS = [pytest.param("train-step", marks=pytest.mark.slow), pytest.param("inference-step", marks=pytest.mark.full)]
