@@ -48,10 +48,11 @@ def identity_of_all(found: Sequence[Identity]) -> Identity:
         "identical",
         min(one.draws for one in found),
         min(one.primes for one in found),
-        sum(one.error_probability for one in found),
+        min(sum(one.error_probability for one in found), 1.0),
         BY_FUNCTION,
         walkers=walkers.pop() if len(walkers) == 1 else None,
         at_ties="; ".join(filter(None, (one.at_ties for one in found))),
+        except_for="; ".join(filter(None, (one.except_for for one in found))),
     )
 
 

@@ -199,6 +199,16 @@ def signature_samples(program: Program) -> Iterator[Sample]:
             yield Sample(f"seed {EDGE_SEED}, {edge}", moved, typical=False, kinds=kinds)
 
 
+def edges_of(program: Program, arrays: Sequence[np.ndarray], label: str) -> Iterator[Sample]:
+    """The arguments ``arrays`` of ``program`` with its walkers moved to the edges; none where there are no walkers
+    (``walkers_argument``). ``label`` names the arguments."""
+    at = walkers_argument(program.inputs)
+    if at is None:
+        return
+    for edge, walkers, kinds in _at_edges(np.asarray(arrays[at]), _nuclei(program)):
+        yield Sample(f"{edge} of {label}", (*arrays[:at], walkers, *arrays[at + 1 :]), typical=False, kinds=kinds)
+
+
 def _drawn(program: Program, seed: int, *, fan_in: bool) -> list[np.ndarray]:
     random = np.random.default_rng(seed)
     arrays = [_random(type_, random, _INTEGERS.get(seed, _FEW)) for type_ in program.inputs]

@@ -128,10 +128,14 @@ class Node:
         return f"custom call @{self.call_target}" if self.call_target else self.name
 
     @property
+    def source(self) -> tuple[str, int] | None:
+        """File and line, or those of the innermost call around it that has any."""
+        return next(filter(None, map(source_of, (self.operation, *reversed(self.calls)))), None)
+
+    @property
     def told(self) -> str:
         """The op in a message with its source line, or that of the innermost call around it, and its name stack."""
-        places = (source_of(operation) for operation in (self.operation, *reversed(self.calls)))
-        file, line = next(filter(None, places), ("", 0))
+        file, line = self.source or ("", 0)
         scope = f" ({self.scope})" if self.scope else ""
         if file == _MODULE_TEXT:
             return f"{self.label} in line {line} of the module, which has no source lines: {_WITH_LINES} writes them"

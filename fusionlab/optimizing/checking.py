@@ -14,7 +14,7 @@ from fusionlab.codegen.raising import RaiseError, Raising
 from fusionlab.equivalence.check import compare
 from fusionlab.equivalence.few_walkers import Resized
 from fusionlab.equivalence.oracle import Options, Runner, program_runner, remembered
-from fusionlab.equivalence.samples import Sample, signature_samples
+from fusionlab.equivalence.samples import Sample, edges_of, signature_samples
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.lowering import lower_traced
@@ -66,9 +66,10 @@ class Runners:
     ) -> CallVerdict:
         """On ``arrays``, one per argument; on numbers drawn from the types where there are none.
 
-        ``varied``: also on variants of ``arrays``, where what the given values hide (a weight of 0) is not hidden; not
-        if the programs are ``identical()``, at all arguments, and not yet if that is not known (None). A variant at
-        which the original is not finite where it is finite at ``arrays`` is left out for a nearer one.
+        ``varied``: also with walkers near one another and far away (``edges_of``), and on variants of ``arrays``, where
+        what the given values hide (a weight of 0) is not hidden. There are no variants if the programs are
+        ``identical()``, at all arguments, and not yet if that is not known (None). A variant at which the original is
+        not finite where it is finite at ``arrays`` is left out for a nearer one.
 
         ``not-checked`` with the reason where the programs cannot be run or no number is finite.
         """
@@ -89,6 +90,7 @@ class Runners:
 
             def samples() -> Iterator[Sample]:
                 yield given
+                yield from edges_of(self.original, given.arrays, GIVEN)
                 nonlocal known
                 for number in range(VARIANTS if any(vary) else 0):
                     known = identical()

@@ -45,8 +45,8 @@ from fusionlab.optimizing.checking import DRAWN, VARIED, Runners
 from fusionlab.optimizing.decision import Decision, key_of, surroundings
 from fusionlab.optimizing.primitive import why_left_alone, without_mesh
 from fusionlab.optimizing.references import Begun
-from fusionlab.passes.catalogue import is_own
-from fusionlab.passes.interface import Pass, Result, Setting, faults, told_fallbacks
+from fusionlab.passes.catalogue import FORWARD_LAPLACIANS, is_own
+from fusionlab.passes.interface import Applied, Pass, Result, Setting, faults, told_fallbacks
 from fusionlab.passes.pipeline import (
     parse_pipeline,
     print_pipeline,
@@ -392,7 +392,7 @@ class Rewriter:
         else:
             self._comparisons.pop(key, None)
         why_not = f"the rewritten program is {verdict.verdict} on {on}: {verdict.worst or verdict.reason}"
-        return replace(
+        compared_now = replace(
             decision,
             rewritten=rewritten if verdict.passed else None,
             verdict=verdict,
@@ -402,6 +402,7 @@ class Rewriter:
             reason="" if verdict.passed else why_not,
             failed=not verdict.passed,
         )
+        return _declined_where_not_identical(compared_now)
 
     def settle(self, lower_again: Callable[[], None]) -> None:
         """Wait for exact verdicts that are being computed, and keep them.
@@ -420,11 +421,12 @@ class Rewriter:
                 if decision is None or decision.verdict is None:
                     continue
                 settled = replace(decision, verdict=replace(decision.verdict, exact=exact))
+                settled = _declined_where_not_identical(settled)
                 if comparison is not None:
                     known = comparison.decision
                     assert known.verdict is not None
                     comparison.decision = replace(known, verdict=replace(known.verdict, exact=exact))
-                if call is not None and comparison is not None:
+                if call is not None and comparison is not None and settled.rewritten is not None:
                     if _spares_variants(identity, None):
                         settled = replace(settled, provisional=False)
                     else:
@@ -459,10 +461,19 @@ class Rewriter:
             self._store.store(key, decision.to_json())
 
 
+def _declined_where_not_identical(decision: Decision) -> Decision:
+    """``decision`` without a forward Laplacian that is not identical to the sum; floats may hide the difference."""
+    exact = decision.verdict.exact if decision.verdict is not None else None
+    applied = any(isinstance(event, Applied) and event.pass_name in FORWARD_LAPLACIANS for event in decision.events)
+    if decision.rewritten is None or exact is None or exact.result != "not-identical" or not applied:
+        return decision
+    return replace(decision, rewritten=None, reason=f"the forward Laplacian is {exact.line}", failed=True)
+
+
 def _spares_variants(identity: Future[Identity] | None, known: Identity | None) -> bool:
     """True if the exact verdict, that of ``identity`` or ``known``, covers all arguments."""
     found = known if identity is None else identity.result()
-    return found is not None and found.result == "identical" and not found.at_ties
+    return found is not None and found.result == "identical" and not (found.at_ties or found.except_for)
 
 
 def _warn_of_deadlocks(name: str, program: Program) -> None:

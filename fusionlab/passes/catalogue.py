@@ -42,6 +42,9 @@ ALIASES: dict[str, str] = {
 }
 """Former names of passes, in pipelines and records, for one release; output has the present ones."""
 
+FORWARD_LAPLACIANS = ("collapse-replay", "fuse-jvp-replay", "sparsify-directions", "transpose-replay")
+"""The passes that take a sum for the Laplacian of a value that they look for."""
+
 _LAYOUT = "pack-isomorphic-slices,scatter-to-gather,expand-small-dots,merge-dots,licm"
 PIPELINES: dict[str, str] = {
     "layout": _LAYOUT,

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from fusionlab.equivalence.exact.field import PrimeField, integer_range
+from fusionlab.equivalence.exact.field import PrimeField
 from fusionlab.equivalence.exact.fusion import Fusion, Unit, fused
+from fusionlab.equivalence.exact.integers import Integers
 from fusionlab.equivalence.exact.rules import RULES
 from fusionlab.equivalence.exact.rules.rule import Formula, step_of, uninterpreted
 from fusionlab.equivalence.exact.values import (
@@ -38,7 +39,14 @@ class Prepared:
     formulas: dict[Node, Formula] = field(default_factory=dict)
     free: dict[Region, list[Value]] = field(default_factory=dict)
     unguarded: set[Node] = field(default_factory=set)
+    _integers: dict[tuple[FunctionView, ...], Integers] = field(default_factory=dict)
     _units: dict[tuple[Region, bool], tuple[list[Unit], dict[Unit, list[Value]]]] = field(default_factory=dict)
+
+    def integers_of(self, *functions: FunctionView) -> Integers:
+        """Those that are drawn for ``functions``."""
+        if functions not in self._integers:
+            self._integers[functions] = Integers.of(functions)
+        return self._integers[functions]
 
     def units_of(self, region: Region, fuses: bool) -> tuple[Sequence[Unit], Mapping[Unit, Sequence[Value]]]:
         """The units of ``region`` in order, and by unit the values that nothing after it needs."""
@@ -52,7 +60,8 @@ class Evaluator:
     """Runs nodes by ``RULES``, one per op; attributes of a node are read at its first run.
 
     An op without a rule is an uninterpreted function of its whole operands: two programs with equal calls of it agree.
-    ``uncovered`` names such ops. ``watch``, if given, is called with each node and its results: then nothing is fused,
+    ``uncovered`` names such ops. ``left_out`` are the draws in which a loop goes on after its most trips.
+    ``watch``, if given, is called with each node and its results: then nothing is fused,
     as over another arithmetic than a prime field.
     ``tick``, if set, is called after each unit. ``prepared`` is shared with other evaluators of the same programs.
     """
@@ -67,6 +76,7 @@ class Evaluator:
         self.tick: Callable[[], None] | None = None
         self.prepared = Prepared() if prepared is None else prepared
         self.uncovered: set[str] = set()
+        self.left_out: set[int] = set()
         self._steps: dict[Node, Step] = {}
 
     def outputs(self, function: FunctionView, arguments: Sequence[Held]) -> list[Array]:
@@ -103,6 +113,12 @@ class Evaluator:
             found = self.arithmetic.polynomial(fusion.code, aligned(*(held.array for held in operands)))
             environment[fusion.results[0]] = Drawn(found)
 
+    def leave_out(self, draws: Array, node: Node) -> None:
+        """Note the ``draws`` (booleans) in which the loop ``node`` is not evaluated to its end; Uncovered for all."""
+        self.left_out.update(np.flatnonzero(draws).tolist() if len(draws) > 1 else range(len(self.arithmetic.seeds)))
+        if len(self.left_out) == len(self.arithmetic.seeds):
+            raise Uncovered("a loop that ends by what it computes", node.scope)
+
     def captured(self, region: Region) -> list[Value]:
         """The free values of ``region``."""
         free = self.prepared.free
@@ -121,11 +137,12 @@ class Evaluator:
     def known(self, constant: Any) -> Known:
         return Known(np.asarray(constant), self.arithmetic)
 
-    def drawn(self, value: Value, draw: int, random: np.random.Generator) -> Array:
-        """A random array of the type of ``value``: residues of floats, integers and booleans of the draw's range."""
+    def drawn(self, value: Value, seed: int, random: np.random.Generator) -> Array:
+        """A random array of the type of ``value``: residues of floats, integers and booleans of the draw ``seed``."""
         dtype, shape = dtype_of(value), value.type.shape
         if not is_float(dtype):
-            return np.asarray(random.integers(*integer_range(draw, dtype), shape)).astype(dtype)
+            words = random.integers(2**64, size=shape, dtype=np.uint64)
+            return np.asarray(self.arithmetic.integers.drawn(np.asarray(words), seed, dtype))
         half = self.arithmetic.half
         real, imaginary = random.integers(-half, half + 1, (2, *shape)).astype(np.float64)
         return np.asarray(real + 1j * imaginary if dtype.kind == "c" else real)
@@ -134,8 +151,8 @@ class Evaluator:
         """One value per argument and draw, by the draw's seed."""
         found = []
         for at, value in enumerate(function.arguments):
-            randoms = (np.random.default_rng([self.arithmetic.p, seed, at]) for seed in self.arithmetic.seeds)
-            found.append(Drawn(np.stack([self.drawn(value, draw, one) for draw, one in enumerate(randoms)])))
+            randoms = ((seed, np.random.default_rng([self.arithmetic.p, seed, at])) for seed in self.arithmetic.seeds)
+            found.append(Drawn(np.stack([self.drawn(value, seed, random) for seed, random in randoms])))
         return found
 
     def _for(self, node: Node) -> Evaluator:

@@ -18,7 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from fusionlab.equivalence.exact.integers import Integers
+
 Array = np.ndarray[Any, Any]
+SMALLEST = Integers()
+"""Those of a program without constants."""
 
 BITS = 21
 _LARGEST = 2 ** (BITS - 1)
@@ -169,25 +173,11 @@ def _keys(p: int, seeds: tuple[int, ...], name: str) -> Array:
     return np.array(list(keys))
 
 
-_RANGES = ((0, 8), (-4, 4), (-4, 0), (8, 1000), (-1000, 1000), (0, 8))
-_BOOLEANS = ((0, 2), (0, 2), (1, 2), (0, 1), (0, 2), (0, 2))
-
-
-def integer_range(draw: int, dtype: np.dtype[Any]) -> tuple[int, int]:
-    """The integers (or booleans) that are drawn, the upper end excluded: small, negative or large ones by the draw."""
-    if dtype == np.bool_:
-        return _BOOLEANS[draw % len(_BOOLEANS)]
-    low, high = _RANGES[draw % len(_RANGES)]
-    limits = np.iinfo(dtype)
-    low, high = max(low, limits.min), min(high, limits.max + 1)
-    return (low, high) if low < high else (0, 8)
-
-
 class PrimeField:
-    """Residues modulo ``p`` for the draws ``seeds``, one seed each."""
+    """Residues modulo ``p`` for the draws ``seeds``, one seed each; integers made of residues are ``integers``."""
 
-    def __init__(self, p: int, seeds: Sequence[int]) -> None:
-        self.p, self.seeds, self.half = p, tuple(seeds), (p - 1) // 2
+    def __init__(self, p: int, seeds: Sequence[int], integers: Integers = SMALLEST) -> None:
+        self.p, self.seeds, self.half, self.integers = p, tuple(seeds), (p - 1) // 2, integers
         self._reciprocal = 1.0 / p
         random = np.random.default_rng([p, 0])
         self.infinity, self.nan = (float(v) for v in random.integers(self.half // 2, self.half, 2))
@@ -359,12 +349,19 @@ class PrimeField:
         return self._table_power(x, float(exponent))
 
     def integers_of(self, x: Array, dtype: Any) -> Array:
-        """Integers of ``integer_range`` instead of the integral parts of residues."""
-        found = np.nan_to_num(self.function(f"integral part as {np.dtype(dtype).name}", x))
-        ranges = (integer_range(seed, np.dtype(dtype)) for seed in self.seeds)
-        return np.stack([low + part % (high - low) for part, (low, high) in zip(found, ranges, strict=True)]).astype(
-            dtype
-        )
+        """Integers of type ``dtype`` as ``Integers`` draws them, instead of the integral parts of residues."""
+        words = self._words(f"integral part as {np.dtype(dtype).name}", np.nan_to_num(x))
+        drawn = (self.integers.drawn(part, seed, np.dtype(dtype)) for part, seed in zip(words, self.seeds, strict=True))
+        return np.stack(list(drawn))
+
+    def bits_of(self, x: Array, exponent: int, mantissa: int) -> Array:
+        """The bits, as unsigned integers of 64 bits, of numbers with so many bits of exponent and mantissa: a random
+        function of the magnitude, and a sign by the order."""
+        words = self._words("bits", np.nan_to_num(self.absolute(x)))
+        negative = (self.sign(x) < 0).astype(np.uint64) << np.uint64(exponent + mantissa)
+        drawn = (self.integers.exponents(part, seed, exponent) for part, seed in zip(words, self.seeds, strict=True))
+        exponents = np.stack(list(drawn)).astype(np.uint64) << np.uint64(mantissa)
+        return np.asarray((words >> np.uint64(64 - mantissa)) | exponents | negative)
 
     def _table_power(self, x: Array, exponent: float) -> Array:
         table = _power_table(self.p, exponent)  # a negative residue indexes from the end: p + x
@@ -375,14 +372,22 @@ class PrimeField:
         return table(x.astype(np.int64))
 
     def _random(self, name: str, x: Array) -> Array:
-        """Random residues of integers x [draws or 1, ...], by draw: 64 bits mixed (splitmix64)."""
+        """Random residues of integers x [draws or 1, ...], by draw."""
+        return np.asarray(self._mixed(name, x) % np.uint64(self.p)).astype(np.float64) - self.half
+
+    def _words(self, name: str, x: Array) -> Array:
+        """64 random bits for each residue of x, by draw: [draws, ...]."""
+        return self._mixed(name, x.astype(np.int64))
+
+    def _mixed(self, name: str, x: Array) -> Array:
+        """64 random bits of integers x [draws or 1, ...], by draw (splitmix64)."""
         bits = x.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         bits = bits + _keys(self.p, self.seeds, name).reshape(-1, *(1,) * (x.ndim - 1))
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             bits ^= bits >> np.uint64(shift)
             bits *= np.uint64(factor)
         bits ^= bits >> np.uint64(31)
-        return np.asarray(bits % np.uint64(self.p)).astype(np.float64) - self.half
+        return bits
 
     # A random order, invariant under translations: x > y where x - y is a square, in some draws where it is none. Not
     # transitive.
@@ -406,7 +411,7 @@ class PrimeField:
 
         Any antisymmetric function of differences is an order that is invariant under translations.
         """
-        field = type(self)(self.p, self.seeds[: len(wishes)])
+        field = type(self)(self.p, self.seeds[: len(wishes)], self.integers)
         field._order = np.repeat(self._order, len(wishes) // len(self._order), 0)
         for own, sense, signed in zip(field._order, self._senses, wishes, strict=False):
             at, signs = np.abs(signed), np.sign(signed) * sense

@@ -38,7 +38,9 @@ from fusionlab.equivalence.exact.values import (
     is_float,
     part,
 )
+from fusionlab.hlo import ops
 from fusionlab.hlo.constants import number_of
+from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.view import Node, Value, direction_of
 
 MIXED = np.inf
@@ -69,6 +71,7 @@ class Tracker(Evaluator):
         self._random = np.random.default_rng([field.p, *field.seeds])
         self._compared: dict[Node, float] = {}
         self._noted: set[bytes] = set()
+        self._goals: Array | None = None
 
     @property
     def wishes(self) -> list[Array]:
@@ -92,6 +95,7 @@ class Tracker(Evaluator):
         combines = node.name in ELEMENTWISE
         compares = node.name == "stablehlo.compare" and is_float(dtype_of(node.operands[0]))
         direction = direction_of(node) if compares else ""
+        ends = node.op is ops.WHILE and analyse(node).trips is None
 
         def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
             if combines and "difference" in carried(operands):
@@ -100,6 +104,8 @@ class Tracker(Evaluator):
                 return [self._reduced(node, plain, operands, environment)]
             if look is not None:
                 look(self, node, operands)
+            if ends:
+                self._look_at_trips(node, operands, environment)
             found = plain(operands, environment)
             if direction in ("", "EQ", "NE") or isinstance(found[0], Known):
                 return found
@@ -144,7 +150,7 @@ class Tracker(Evaluator):
             at = int(np.clip(self._compared[node], 0, ranked.shape[-1]))
             some = np.append(ranked, np.ones((*ranked.shape[:-1], 1)), -1)[..., at].reshape(shape)
         share = np.where(chance < _ALL, 1.0, np.where(chance < _NONE, 0.0, some))
-        self.wish(held, hopes=random < share)
+        self.wish(held, hopes=random < share if self._goals is None else None)
         mixed = np.full(found.array.shape, MIXED)
         return Drawn(found.array, {"difference": mixed, "no": found.array, "yes": found.array})
 
@@ -171,7 +177,11 @@ class Tracker(Evaluator):
                 recorded.append(np.where(outcomes[chosen], own[chosen], -own[chosen]).astype(np.int32))
 
     def _hopes(self, shape: tuple[int, ...]) -> Array:
-        """Random booleans [draws, ...], true with the probability of each draw, or all true or all false."""
+        """Random booleans [draws, ...], true with the probability of each draw, or all true or all false; in the
+        condition of a loop the ``_goals`` of the draws."""
+        if self._goals is not None:
+            goals = self._goals.reshape(-1, *(1,) * (len(shape) - 1))
+            return np.broadcast_to(goals, (len(goals), *shape[1:]))
         of_own = self._random.integers(0, 2, self.shares.shape)
         share = np.where(np.isnan(self.shares), of_own, self.shares).reshape(-1, *(1,) * (len(shape) - 1))
         return self._random.random((len(share), *shape[1:])) < share
@@ -184,6 +194,20 @@ class Tracker(Evaluator):
             if _is_zero(on_true):
                 parts.update(no=~parts["no"], yes=~parts["yes"])
             self.wish(Drawn(predicate.array, parts))
+
+    def _look_at_trips(self, node: Node, operands: Sequence[Held], environment: Environment) -> None:
+        """Wish that a loop that ends by what it computes have as many trips as are drawn; its results are not kept."""
+        [condition, body], carried = node.regions, list(operands)
+        seeds = self.arithmetic.seeds
+        trips = np.array([self.arithmetic.integers.trips(np.random.default_rng([self.arithmetic.p, s])) for s in seeds])
+        for trip in range(trips.max(initial=0) + 1):
+            self._goals = trip < trips
+            [going] = self.region(condition, carried, environment)
+            self.wish(going)
+            self._goals = None
+            if not _is_tracked(going):
+                return
+            carried = self.region(body, carried, environment)
 
     def _look_at_factors(self, node: Node, operands: Sequence[Held]) -> None:
         """Wish that an indicator times something, or a scattered update, be non-zero."""

@@ -7,7 +7,7 @@ those of the value.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +15,10 @@ from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising.rules.contraction import laxest_precision
 from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.equivalence.exact.coverage import DataIntegers, Kind, indices_of, makes_integers
 from fusionlab.hlo import ops
-from fusionlab.hlo.constants import fold, least_of, number_of
+from fusionlab.hlo.constants import constant_behind, fold, least_of
+from fusionlab.hlo.dependence import depending_on
 from fusionlab.hlo.ops import INTEGERS
 from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, direction_of, reached, reads
 from fusionlab.hlo.walker_axes import mixes_matrices
@@ -35,6 +37,8 @@ _ALIKE = (
     ops.OPTIMIZATION_BARRIER, ops.PAD, ops.REDUCE, ops.RESHAPE, ops.REVERSE, ops.SCATTER, ops.SLICE, ops.TRANSPOSE,
 )  # fmt: skip
 """Ops after which what is the same for all walkers is so, besides elementwise ones, where no walker is picked."""
+_READS = (ops.DYNAMIC_SLICE, ops.GATHER)
+_PLACED = (ops.BROADCAST_IN_DIM, ops.CONVERT, ops.RESHAPE, ops.TRANSPOSE)
 _PADDINGS = ("edge_padding_low", "edge_padding_high", "interior_padding")
 _MOST_INDICES = 2**22
 """Elements of the largest array of indices that is evaluated."""
@@ -82,57 +86,72 @@ def rounded(cone: Iterable[Node], own: Iterable[Node]) -> Complaint | None:
     return None
 
 
-def discrete_predicates(
-    summed: Iterable[Node], own: Collection[Node], arguments: Collection[Value]
-) -> Complaint | None:
-    """The sum alone compares integers that vary, or floats that are integral, or makes integers of floats.
+class DiscreteValues:
+    """Complaints of a sum that depends on integers made of data in another way than its value ``cone`` does.
 
-    Few draws of integers are like any other: ``floor(x) == 1`` or a count of 7 may never occur in them. Indices below
-    zero, parities, predicates as integers (the branch of a batched ``cond``), the exchanges of rows of a factorisation
-    and the counters of loops are compared all the same.
+    Draws of integers are few: a cell beyond 1,600 or a count of 7 may occur in none. The sum has what is on the white
+    list of ``equivalence.exact.coverage``, and reads and writes arrays of its value's shapes at its value's indices.
     """
-    fixed: set[Value] = set()
-    integers = set(filter(_is_integer, arguments))
-    integral: set[Value] = set()
-    exchanges: set[Value] = set()
-    bits: set[Value] = set()
-    for node in summed:
-        varying = [value for value in reads(node) if value not in fixed]
-        if not varying:
-            fixed.update(node.results)
-            continue
-        if node.op is ops.CUSTOM_CALL:
-            exchanges.update(filter(_is_integer, node.results))
-        elif exchanges.issuperset(varying):
-            exchanges.update(node.results)
-            continue
-        made_of_bit = node.op is ops.CONVERT and node.operands[0].type.dtype == "i1"
-        keeps_bits = bits.issuperset(varying) and (node.op.strided or node.op in (ops.CONVERT, ops.CLAMP))
-        if (made_of_bit or keeps_bits) and all(map(_is_integer, node.results)):
-            bits.update(node.results)
-            continue
-        of_integers = not integers.isdisjoint(varying)
-        converts = node.op is ops.CONVERT and not _is_integer(node.operands[0])
-        if node in own and converts and _is_integer(node.results[0]) and is_float(node.operands[0]):
-            return Complaint(Ground.INTEGERS, "makes integers of floats as its value does not", node)
-        if node in own and node.op is ops.COMPARE:
-            below_zero = direction_of(node) == "LT" and number_of(node.operands[1], INTEGERS) == 0
-            if not below_zero and not integers.isdisjoint(node.operands):
-                return Complaint(Ground.INTEGERS, "compares integers as its value does not", node)
-            if _is_equality_of_floats(node) and integral.issuperset(varying):
-                return Complaint(Ground.INTEGERS, "compares integral values as its value does not", node)
-        made = converts or of_integers or not bits.isdisjoint(varying) or node.op in (ops.SORT, ops.BITCAST_CONVERT)
-        parity = node.op is ops.REMAINDER and number_of(node.operands[1], INTEGERS) == 2
-        if made and not parity:  # both parities occur in few draws
-            integers.update(value for value in node.results if _is_integer(value) and value not in exchanges)
-        whole = node.op in _INTEGRAL or (node.op is ops.CONVERT and of_integers)
-        if whole or integral.issuperset(varying):
-            integral.update(filter(is_float, node.results))
-    return None
 
+    def __init__(self, flat: FunctionView, cone: Sequence[Node], x: Value, arguments: Sequence[Value],
+                 numbers: Mapping[Value, int]) -> None:  # fmt: skip
+        self._arguments, self._numbers = arguments, numbers
+        self._dependent = depending_on(flat, [x])
+        counters = [value for region in flat.regions() for value in region.arguments]
+        self._moving = depending_on(flat, [x, *counters])
+        of_value = DataIntegers(cone, arguments)
+        self._places = {self._place(of_value, node) for node in of_value.walk() if indices_of(node)}
+        self._loops = any(node.op is ops.WHILE and of_value.outside(node) for node in of_value.walk())
 
-def _is_integer(value: Value) -> bool:
-    return value.type.dtype in INTEGERS
+    def complaint(self, computing: Sequence[Node], own: Collection[Node]) -> Complaint | None:
+        """Of the nodes ``computing`` a sum, of which ``own`` are no nodes of its value."""
+        integers = DataIntegers(computing, self._arguments)
+        integral: set[Value] = set()
+        for node in integers.walk():
+            if node in own and (reason := self._outside(integers, node, integral)) is not None:
+                return Complaint(Ground.INTEGERS, f"{reason} as its value does not", node)
+            varying = [value for value in node.operands if value in integers.kinds]
+            counts = [v for v in varying if v.dtype in INTEGERS and integers.kind(v) is not Kind.PIVOT]
+            whole = node.op in _INTEGRAL or (node.op is ops.CONVERT and bool(counts))
+            if varying and (whole or integral.issuperset(varying)):
+                integral.update(filter(is_float, node.results))
+        return None
+
+    def _outside(self, integers: DataIntegers, node: Node, integral: Collection[Value]) -> str | None:
+        if makes_integers(node) and node.operands[0] in integers.kinds:
+            return "makes integers of floats"
+        if (reason := integers.outside(node)) is not None:
+            if node.op is ops.WHILE:
+                return None if self._loops else reason
+            if not indices_of(node) or self._place(integers, node) not in self._places:
+                return reason
+            return f"{reason} of a table" if node.op in _READS and self._is_table(node.operands[0]) else None
+        if _is_equality_of_floats(node) and any(value in integers.kinds for value in node.operands):
+            varying = [value for value in node.operands if value in integers.kinds]
+            return "compares integral values" if set(varying).issubset(integral) else None
+        return None
+
+    def _place(self, integers: DataIntegers, node: Node) -> tuple[frozenset[int | None], tuple[int, ...]]:
+        """The integers at which ``node`` reads or writes, by their numbers, and the extents of the array."""
+        found: set[int | None] = set()
+        open_ = [value for value in indices_of(node) if value in integers.kinds]
+        while open_:
+            value = open_.pop()
+            made = value.producer
+            if made is not None and (made.op.strided or made.op in _INDEX_ARITHMETIC):
+                open_ += [operand for operand in made.operands if operand in integers.kinds and operand.dtype != "i1"]
+            else:
+                found.add(self._numbers.get(value))
+        return frozenset(found), node.operands[0].type.shape
+
+    def _is_table(self, value: Value) -> bool:
+        """True for constants and parameters; not for what moves with x or the trips of a loop, nor for unit vectors."""
+        if value in self._moving:
+            return False
+        array = fold(value, most_elements=_MOST_INDICES) if not is_float(value) else constant_behind(value, _PLACED)
+        if array is None or not np.isin(array, (0, 1)).all():
+            return True
+        return not any((array.sum(axis) == 1).all() for axis in range(array.ndim))
 
 
 def own_predicates(flat: FunctionView, x: Value, own: Iterable[Node], cone: Iterable[Node]) -> Complaint | None:
@@ -323,7 +342,7 @@ def mixed(
     """A value, also in the body of a loop, depends on other walkers too: it cannot be computed for some of them.
 
     Each of ``every`` has the axes of values that count walkers along one axis."""
-    dependent = _dependent(flat, x)
+    dependent = depending_on(flat, [x])
     for node in _with_bodies(cone):
         varying = [value for value in reads(node) if value in dependent]
         if not varying:
@@ -342,30 +361,6 @@ def _with_bodies(nodes: Iterable[Node]) -> Iterator[Node]:
         if node.op in (ops.WHILE, ops.CASE, ops.IF):
             for region in node.regions[-1:] if node.op is ops.WHILE else node.regions:
                 yield from _with_bodies(region.nodes)
-
-
-def _dependent(flat: FunctionView, x: Value) -> set[Value]:
-    """What depends on ``x``, of what loops carry each value by itself."""
-    found, before = {x}, 0
-    while len(found) > before:
-        before = len(found)
-        for node in flat.walk():
-            if node.op is ops.WHILE:
-                condition, body = node.regions
-                parts = (node.operands, condition.arguments, body.arguments, body.returns, node.results)
-                for given, asked, argument, returned, result in zip(*parts, strict=True):
-                    changes = returned is not argument and (returned in found or condition.returns[0] in found)
-                    if given in found or changes:
-                        found |= {asked, argument, result}
-            elif node.op in (ops.CASE, ops.IF):
-                chosen = node.operands[0] in found
-                returns = zip(*(region.returns for region in node.regions), strict=True)
-                for result, each in zip(node.results, returns, strict=True):
-                    if chosen or not found.isdisjoint(each):
-                        found.add(result)
-            elif not found.isdisjoint(reads(node)):
-                found.update(node.results)
-    return found
 
 
 def _reordered(node: Node) -> Iterator[int]:

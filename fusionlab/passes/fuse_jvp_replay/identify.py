@@ -51,8 +51,8 @@ from fusionlab.passes.fuse_jvp_replay import combinations, equal_inputs
 from fusionlab.passes.fuse_jvp_replay.combinations import Combination
 from fusionlab.passes.fuse_jvp_replay.guards import (
     Complaint,
+    DiscreteValues,
     along_matrices,
-    discrete_predicates,
     less_precise,
     may_shift,
     own_predicates,
@@ -666,9 +666,11 @@ class Identification:
             reason = f"{self.candidate.subject} is too large to be identified: {held}"
             raise LimitReached(Ground.TOO_LARGE, reason)
         draws, some = len(field.seeds), max(AT_ONCE // max(size, 1), 1)
+        integers = self.prepared.integers_of(lowered)
+        field = type(field)(field.p, field.seeds, integers)
         arrays = [change(i, held.array) for i, held in enumerate(Evaluator(field).drawn_arguments(lowered))]
         for at in range(0, draws, some):
-            part = type(field)(field.p, field.seeds[at : at + some])
+            part = type(field)(field.p, field.seeds[at : at + some], integers)
             yield part, [Drawn(array[at : at + some]) for array in arrays]
 
     def _results(self, lowered: FunctionView, evaluator: Evaluator, arguments: list[Drawn]) -> _Results:
@@ -767,12 +769,14 @@ class Identification:
         ``cone`` are the nodes that compute the output, with those of their regions. See ``guards``.
         """
         shared = {self.numbers.get(value) for node in cone for value in node.results}
+        discrete = DiscreteValues(self.flat, self._computing([match.output]), self.x, self.inputs, self.numbers)
 
         def complaint_of(value: Value) -> tuple[dict[Node, None], Complaint | None]:
-            nodes = list(walk(self._computing([value])))
+            computing = self._computing([value])
+            nodes = list(walk(computing))
             own = dict.fromkeys(n for n in nodes if n.results and self.numbers.get(n.results[0]) not in shared)
             found = own_predicates(self.flat, self.x, own, cone) or rounded(cone, own)
-            return own, found or discrete_predicates(nodes, own, self.inputs) or told_apart(nodes, self.axes)
+            return own, found or discrete.complaint(computing, own) or told_apart(nodes, self.axes)
 
         for target in match.every_sum:
             own, found = complaint_of(target)

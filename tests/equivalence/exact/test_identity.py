@@ -180,12 +180,20 @@ for name, functions in INTEGERS.items():
     UNEQUAL |= {f"{name}, {dtype}": (*functions, jax.ShapeDtypeStruct((), dtype)) for dtype in ("int8", "int32")}
 
 
+RESTS_ON_INTEGERS = (
+    "a greatest integer of none",
+    "integers contracted in 32 bits",
+    "a loop whose trips are an argument",
+)
+
+
 @pytest.mark.parametrize("name", EQUAL)
 def test_equal_functions_are_identical(name, lowered):
     first, second, *arguments = EQUAL[name]
     identity = compare_exactly(*(lowered(function, MATRIX, *arguments) for function in (first, second)))
     assert identity.result == "identical", identity
-    assert identity.error_probability < 1e-30
+    assert bool(identity.except_for) == (name in RESTS_ON_INTEGERS)
+    assert identity.except_for or identity.error_probability < 1e-30
 
 
 @pytest.mark.parametrize("name", UNEQUAL)

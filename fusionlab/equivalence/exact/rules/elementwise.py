@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from fusionlab.codegen.raising.rules.elementwise import RULES as RAISED
@@ -131,10 +132,10 @@ def _bitcast(node: Node, evaluator: Evaluator, operands: Sequence[Held], environ
         return [evaluator.known(np.ascontiguousarray(held.constant).view(dtype).reshape(shape))]
     if (is_float(source) or target) and len(node.operands[0].type.shape) != len(shape):
         return uninterpreted(node, evaluator, operands, environment)
-    if is_float(source):  # a sign bit by the order, and bits that are a random function of the magnitude
-        bits = arithmetic.function("bits", arithmetic.absolute(x)).astype(np.int64) & 0x7FFFFF
-        sign = (arithmetic.sign(x) < 0).astype(np.uint64) << np.uint64(8 * dtype.itemsize - 1)
-        return [Drawn((bits.astype(np.uint64) | sign).astype(f"u{dtype.itemsize}").view(dtype))]
+    if is_float(source):
+        format_ = jnp.finfo(source)
+        bits = arithmetic.bits_of(x, format_.nexp, format_.nmant)
+        return [Drawn(bits.astype(f"u{dtype.itemsize}").view(dtype))]
     if target:
         return [Drawn(arithmetic.function("of bits", arithmetic.of_integers(x)))]
     return [Drawn(np.ascontiguousarray(x).view(dtype).reshape(len(x), *shape))]

@@ -127,6 +127,6 @@ def uninterpreted(node: Node, evaluator: Evaluator, operands: Sequence[Held], en
                     random.integers(0, 256, (*result.type.shape, dtype.itemsize), np.uint8).view(dtype)[..., 0]
                 )
             else:
-                parts.append(evaluator.drawn(result, draw, random))
+                parts.append(evaluator.drawn(result, evaluator.arithmetic.seeds[draw], random))
         found.append(Drawn(np.stack(parts)))
     return found

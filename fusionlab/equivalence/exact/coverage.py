@@ -1,0 +1,258 @@
+"""What draws of integers do not cover: a white list of what a program may do with integers that are made of data.
+
+    float --convert, bitcast, trips of a loop--> number --clip, modulo, shift, compare--> a branch on magnitude
+
+A residue has no magnitude, and every branch on one is taken. An integer is drawn (``integers``), and a branch that only
+other integers take is not seen. On the list, and seen whole, are predicates and what few of them decide, exchanges of
+rows of a factorisation, and indices (of a sort, of a maximum) that only move elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
+from functools import cached_property
+
+from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.hlo import ops
+from fusionlab.hlo.constants import fold, splat_number
+from fusionlab.hlo.loops import analyse
+from fusionlab.hlo.view import FunctionView, Node, Value, direction_of, reads
+
+
+class Kind(IntEnum):
+    """The kinds of values that depend on arguments, each with more outcomes than those before."""
+
+    OTHER = 0
+    """No integer."""
+    BIT = 1
+    """A predicate, or an integer that a few of them decide."""
+    PIVOT = 2
+    """Exchanges of rows of a factorisation, and what follows from them alone."""
+    COUNT = 3
+    """Sums and products of these, as the number of predicates that hold; few of them have a certain value."""
+    INDEX = 4
+    """The place of an element in an array, as of a sort or an argmax: each occurs."""
+    NUMBER = 5
+    """Any integer of its type."""
+
+
+_RING = (ops.ADD, ops.DOT_GENERAL, ops.MULTIPLY, ops.NEGATE, ops.SUBTRACT)
+_ARITHMETIC_OF_BITS = (ops.AND, ops.CLAMP, ops.MAXIMUM, ops.MINIMUM, ops.MULTIPLY, ops.NOT, ops.OR, ops.XOR)
+_MOVES = (ops.CONCATENATE, ops.OPTIMIZATION_BARRIER, ops.PAD, ops.REVERSE, ops.SELECT)
+_READS = (ops.DYNAMIC_SLICE, ops.GATHER)
+_WRITES = (ops.DYNAMIC_UPDATE_SLICE, ops.SCATTER)
+_TOP_K = ops.OPS["chlo.top_k"]
+
+
+class DataIntegers:
+    """The integers and predicates among ``nodes``, in loops and branches too, that depend on ``sources``."""
+
+    def __init__(self, nodes: Sequence[Node], sources: Iterable[Value]) -> None:
+        self._nodes = nodes
+        self._reads: dict[Node, list[Value]] = {}
+        self.kinds: dict[Value, Kind] = {value: _of_type(value, Kind.NUMBER) for value in sources}
+        before = -1
+        while before != (before := sum(self.kinds.values()) + len(self.kinds)):
+            for node in self.walk():
+                self._spread(node)
+
+    @staticmethod
+    def of(function: FunctionView) -> DataIntegers:
+        """Those that depend on the arguments of ``function``."""
+        return DataIntegers(function.nodes, function.arguments)
+
+    def walk(self) -> Iterator[Node]:
+        """The nodes, with those of loops and branches; an op with another region is one whole."""
+        yield from _with_bodies(self._nodes)
+
+    def kind(self, value: Value) -> Kind:
+        """OTHER too for a value that depends on no source."""
+        return self.kinds.get(value, Kind.OTHER)
+
+    def outside(self, node: Node) -> str | None:
+        """The predicate of a sentence on ``node``, if it depends on integers in a way that is not on the white list."""
+        if node.op is ops.WHILE:
+            ends = self.kinds.get(node.regions[0].returns[0])
+            by_data = ends not in (None, Kind.PIVOT) and analyse(node).trips is None
+            return "ends a loop by what it computes" if by_data else None
+        read = [value for value in self._read(node) if self.kind(value) >= Kind.COUNT]
+        counts = all(self.kind(value) is Kind.COUNT for value in read) and _combination(node) in _RING
+        if counts or not read or node.op.control_flow or node.op.strided or node.op in _MOVES:
+            return None
+        if node.op in (*_READS, *_WRITES):
+            if any(self.kind(value) is Kind.NUMBER for value in indices_of(node)):
+                return "reads an array at integers" if node.op in _READS else "writes to an array at integers"
+            return "computes with integers" if self._combines(node) else None
+        if node.op is ops.CONVERT:
+            return None if self._keeps(node) else "narrows integers"
+        if node.op is ops.SORT:
+            return None if _keys(node).isdisjoint(read) else "sorts integers"
+        if node.op is ops.COMPARE:
+            return None if _is_below_zero(node) else "compares integers"
+        return None if _is_parity(node) or self._normalises(node) else "computes with integers"
+
+    @cached_property
+    def _readers(self) -> Mapping[Value, list[Node | None]]:
+        found: dict[Value, list[Node | None]] = {}
+        for node in self.walk():
+            for value in self._read(node):
+                found.setdefault(value, []).append(node)
+            for region in node.regions:
+                for value in region.returns:
+                    found.setdefault(value, []).append(None)
+        return found
+
+    def _read(self, node: Node) -> list[Value]:
+        if not node.regions:
+            return list(node.operands)
+        if node not in self._reads:
+            self._reads[node] = reads(node)
+        return self._reads[node]
+
+    def _spread(self, node: Node) -> None:
+        if node.op is ops.WHILE:
+            self._spread_loop(node)
+        elif node.op in (ops.CASE, ops.IF):
+            for result, *returned in zip(node.results, *(region.returns for region in node.regions), strict=True):
+                self._join(result, returned, Kind.BIT if node.operands[0] in self.kinds else None)
+        elif varying := [value for value in self._read(node) if value in self.kinds]:
+            for result in node.results:
+                self.kinds[result] = max(self.kind(result), self._kind_of(node, result, varying))
+
+    def _spread_loop(self, node: Node) -> None:
+        condition, body = node.regions
+        ends = self.kinds.get(condition.returns[0])
+        outcomes = {None: None, Kind.PIVOT: Kind.PIVOT}.get(ends, Kind.NUMBER)
+        parts = (node.operands, condition.arguments, body.arguments, body.returns, node.results)
+        for given, asked, argument, returned, result in zip(*parts, strict=True):
+            for inner in (asked, argument):
+                self._join(inner, [given, returned])
+            self._join(result, [given, returned], outcomes if returned is not argument else None)
+
+    def _join(self, value: Value, others: Iterable[Value], least: Kind | None = None) -> None:
+        found = [self.kinds[other] for other in (value, *others) if other in self.kinds]
+        found += [] if least is None else [_of_type(value, least)]
+        if found:
+            self.kinds[value] = max(found)
+
+    def _kind_of(self, node: Node, result: Value, varying: Sequence[Value]) -> Kind:
+        """The kind of a result of ``node``, which reads ``varying``; loops and branches are apart."""
+        op, every = node.op, {self.kinds[value] for value in varying}
+        if not _is_discrete(result):
+            return Kind.OTHER
+        if every == {Kind.PIVOT} or op is ops.CUSTOM_CALL:
+            return Kind.PIVOT
+        if result.dtype == "i1":
+            return Kind.BIT
+        if op in (ops.SORT, ops.REDUCE) and len(node.results) > 1:
+            return self.kinds.get(node.operands[result.index], Kind.INDEX)
+        if op is _TOP_K and result.index == 1:
+            return Kind.INDEX
+        if op is ops.CONVERT or op.strided or op in (*_MOVES, *_READS):
+            return max((self.kinds[v] for v in varying if _is_discrete(v)), default=Kind.NUMBER)
+        if _is_parity(node):
+            return Kind.BIT
+        if every == {Kind.BIT} and (_combination(node) in _ARITHMETIC_OF_BITS or _by_one(node, varying)):
+            return Kind.BIT
+        if max(every) <= Kind.COUNT and _combination(node) in _RING:
+            return Kind.COUNT
+        return max(every) if self._normalises(node) else Kind.NUMBER
+
+    def _normalises(self, node: Node) -> bool:
+        """True for ``i + n`` that is selected in place of i, as indices from the end are."""
+        if node.op is not ops.ADD:
+            return False
+        varying = [value for value in node.operands if value in self.kinds]
+        readers = self._readers.get(node.results[0], [])
+        return len(varying) == 1 and all(
+            reader is not None and reader.op is ops.SELECT and varying[0] in reader.operands for reader in readers
+        )
+
+    def _keeps(self, node: Node) -> bool:
+        """True for a conversion to a float, or to an integer type that has all numbers of the operand's."""
+        before, after = (value.dtype for value in (node.operands[0], node.results[0]))
+        if after not in ops.INTEGERS:
+            return after != "i1"
+        widths = [int(dtype.lstrip("ui")) for dtype in (before, after)]
+        signed = [not dtype.startswith("u") for dtype in (before, after)]
+        return widths[0] <= widths[1] if signed[0] == signed[1] else signed[1] and widths[0] < widths[1]
+
+    def _combines(self, node: Node) -> bool:
+        """True for a scatter that combines integers otherwise than by putting them."""
+        data = [value for value in node.operands if value not in indices_of(node)]
+        numbers = any(self.kind(value) is Kind.NUMBER for value in data)
+        return node.op is ops.SCATTER and numbers and combiner(node.regions[0]) != "second"
+
+
+def makes_integers(node: Node) -> bool:
+    """True for a conversion of floats to integers, and for a view of their bits."""
+    if node.op not in (ops.CONVERT, ops.BITCAST_CONVERT):
+        return False
+    return node.operands[0].dtype in ops.INEXACT and node.results[0].dtype in ops.INTEGERS
+
+
+def indices_of(node: Node) -> Sequence[Value]:
+    """The operands of a slice, gather or scatter that say where it reads or writes."""
+    match node.op:
+        case ops.GATHER:
+            return node.operands[1:]
+        case ops.DYNAMIC_SLICE:
+            return node.operands[1:]
+        case ops.DYNAMIC_UPDATE_SLICE:
+            return node.operands[2:]
+        case ops.SCATTER:
+            return (node.operands[len(node.results)],)
+    return ()
+
+
+def _with_bodies(nodes: Iterable[Node]) -> Iterator[Node]:
+    for node in nodes:
+        yield node
+        if node.op.control_flow:
+            for region in node.regions:
+                yield from _with_bodies(region.nodes)
+
+
+def _is_discrete(value: Value) -> bool:
+    return value.dtype == "i1" or value.dtype in ops.INTEGERS
+
+
+def _of_type(value: Value, integer: Kind) -> Kind:
+    """``integer`` for an integer, at most BIT for a boolean, OTHER for a float."""
+    if value.dtype in ops.INTEGERS:
+        return integer
+    return min(integer, Kind.BIT) if value.dtype == "i1" else Kind.OTHER
+
+
+def _combination(node: Node) -> ops.OpDef:
+    """The op by which ``node`` combines: its own, or that of a reduction."""
+    if node.op is not ops.REDUCE:
+        return node.op
+    return ops.op_of(f"stablehlo.{combiner(node.regions[0])}")
+
+
+def _by_one(node: Node, varying: Sequence[Value]) -> bool:
+    """True for an elementwise op of one value that varies."""
+    return len(varying) == 1 and node.op.family == "elementwise"
+
+
+def _keys(node: Node) -> set[Value]:
+    """The operands of a sort that its comparator reads."""
+    [region] = node.regions
+    read = {value for inner in region.walk() for value in inner.operands}
+    return {node.operands[at // 2] for at, argument in enumerate(region.arguments) if argument in read}
+
+
+def _is_below_zero(node: Node) -> bool:
+    return direction_of(node) == "LT" and _number(node.operands[1]) == 0
+
+
+def _is_parity(node: Node) -> bool:
+    return node.op is ops.REMAINDER and _number(node.operands[1]) == 2
+
+
+def _number(value: Value) -> complex | None:
+    """The integer that all elements of ``value`` equal, if they follow from constants."""
+    array = fold(value)
+    return None if array is None else splat_number(array)
