@@ -160,7 +160,9 @@ class DataIntegers:
         return max(every) if self._normalises(node) else Kind.NUMBER
 
     def _normalises(self, node: Node) -> bool:
-        """True for ``i + n`` that is selected in place of i, as indices from the end are."""
+        """True for ``i + n`` that is selected in place of i, as indices from the end are, and for a clamped index."""
+        if node.op is ops.CLAMP:
+            return self._only_indexes(node.results[0])
         if node.op is not ops.ADD:
             return False
         varying = [value for value in node.operands if value in self.kinds]
@@ -168,6 +170,16 @@ class DataIntegers:
         return len(varying) == 1 and all(
             reader is not None and reader.op is ops.SELECT and varying[0] in reader.operands for reader in readers
         )
+
+    def _only_indexes(self, value: Value) -> bool:
+        """True if ``value`` is moved and read as an index, and nothing else."""
+        for reader in self._readers.get(value, []):
+            if reader is None:
+                return False
+            moves = reader.op.strided or reader.op in (*_MOVES, ops.CONVERT)
+            if not (self._only_indexes(reader.results[0]) if moves else value in indices_of(reader)):
+                return False
+        return True
 
     def _keeps(self, node: Node) -> bool:
         """True for a conversion to a float, or to an integer type that has all numbers of the operand's."""

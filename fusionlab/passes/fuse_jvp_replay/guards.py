@@ -96,6 +96,7 @@ class DiscreteValues:
     def __init__(self, flat: FunctionView, cone: Sequence[Node], x: Value, arguments: Sequence[Value],
                  numbers: Mapping[Value, int]) -> None:  # fmt: skip
         self._arguments, self._numbers = arguments, numbers
+        self._values = {numbers.get(value): value for node in reversed(flat.nodes) for value in node.results}
         self._dependent = depending_on(flat, [x])
         counters = [value for region in flat.regions() for value in region.arguments]
         self._moving = depending_on(flat, [x, *counters])
@@ -137,8 +138,10 @@ class DiscreteValues:
         open_ = [value for value in indices_of(node) if value in integers.kinds]
         while open_:
             value = open_.pop()
+            if value.producer is None:  # carried by a loop, unchanged
+                value = self._values.get(self._numbers.get(value), value)
             made = value.producer
-            if made is not None and (made.op.strided or made.op in _INDEX_ARITHMETIC):
+            if made is not None and (made.op.strided or made.op in (*_INDEX_ARITHMETIC, ops.CLAMP)):
                 open_ += [operand for operand in made.operands if operand in integers.kinds and operand.dtype != "i1"]
             else:
                 found.add(self._numbers.get(value))

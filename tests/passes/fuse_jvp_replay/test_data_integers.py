@@ -1,0 +1,148 @@
+"""Sums that depend on integers made of data: refused where their value does not in the same way."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from ..laplacian_assertions import assert_refused, assert_rewritten
+
+X = np.random.default_rng(0).standard_normal((3, 4, 3))
+GRID = np.arange(4096) * 0.005
+TABLE = np.sin(GRID)
+SLOPES = np.cos(GRID)
+ORDER = np.array([3, 1, 0, 2])
+
+
+def cell(r):
+    return jnp.clip((r / 0.005).astype(jnp.int32), 0, 4095)
+
+
+def quadratic(r):
+    return -0.3 * r * r
+
+
+def tabulated(r):
+    return jnp.take(TABLE, cell(r), mode="clip") * 1e-2 + quadratic(r)
+
+
+def slope(r):
+    return -0.6 * r
+
+
+def energies(value, rule):
+    """Values and sums of second derivatives of ``value`` of the distances, whose derivative is ``rule`` by hand."""
+
+    def function(x, *given):
+        u = jax.custom_jvp(lambda r: value(r, *given))
+        u.defjvp(lambda primals, tangents: (u(*primals), rule(*primals, *given) * tangents[0]))
+
+        def one(x):
+            f = lambda y: u(jnp.sqrt((y.reshape(-1, 3) ** 2).sum(-1))).sum()  # noqa: E731
+            y = x.reshape(-1)
+            hessian, eye = jax.linearize(jax.grad(f), y)[1], jnp.eye(y.size)
+            return f(y), lax.fori_loop(0, y.size, lambda k, s: s + hessian(eye[k])[k], 0.0)
+
+        return jax.vmap(one)(x)
+
+    return function
+
+
+def frozen(integers):
+    """A gate of integers is no function of the positions that has a derivative."""
+    return lax.stop_gradient(integers)
+
+
+def steps(r):
+    """How often r can be multiplied until it reaches 1e3."""
+    start = (jnp.zeros(r.shape, jnp.int32), lax.stop_gradient(r))
+    return lax.while_loop(lambda s: jnp.any(s[1] < 1e3), lambda s: (s[0] + 1, s[1] * 1.1 + 0.1), start)[0]
+
+
+GATES = {
+    "clip": (tabulated, lambda r: jnp.clip(cell(r) - 1600, 0, 1)),
+    "unsigned shift": (tabulated, lambda r: jnp.minimum(cell(r).astype(jnp.uint32) >> 10, 1)),
+    "remainder": (tabulated, lambda r: cell(r) % 4000 // 3000),
+    "quotient": (tabulated, lambda r: cell(r) // 3000),
+    "mask": (tabulated, lambda r: (cell(r) & 2048) >> 11),
+    "narrowed": (tabulated, lambda r: jnp.minimum(cell(r) - cell(r).astype(jnp.int8), 1)),
+    "a table of as many": (tabulated, lambda r: jnp.take(np.repeat([0.0, 1.0], 2048), cell(r), mode="clip")),
+    "cells of its own": (lambda r: quadratic(r), lambda r: jnp.clip(cell(r) - 1600, 0, 1)),
+    "exponents": (quadratic, lambda r: jnp.clip(jnp.frexp(r)[1] - 4, 0, 1)),
+    "bits": (quadratic, lambda r: jnp.clip((lax.bitcast_convert_type(r, jnp.int64) >> 52) - 1027, 0, 1)),
+    "an order": (quadratic, lambda r: jnp.prod(jnp.maximum(1 - jnp.abs(jnp.argsort(r) - ORDER), 0))),
+    "the order of the value": (
+        lambda r: quadratic(r[jnp.argsort(r)]), lambda r: jnp.prod(jnp.maximum(1 - jnp.abs(jnp.argsort(r) - ORDER), 0))
+    ),
+    "the largest": (quadratic, lambda r: jnp.maximum(lax.top_k(r, 1)[1] - 2, 0)),
+    "a count": (quadratic, lambda r: jnp.clip((r > 8.0).sum() - 3, 0, 1)),
+    "trips": (quadratic, lambda r: jnp.clip(steps(r) - 40, 0, 1)),
+    "digits": (quadratic, lambda r: jnp.clip(jnp.digitize(r, GRID[::64]) - 40, 0, 1)),
+}  # fmt: skip
+
+
+FAST = ("clip", "a table of as many", "exponents", "an order", "a count", "trips")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in GATES]
+)
+def test_a_force_cut_by_integers(name):
+    value, gate = GATES[name]
+    assert_refused(energies(value, lambda r: slope(r) * (1 - frozen(gate(r)))), X)
+
+
+def test_a_shorter_table_of_derivatives():
+    value = lambda r: jnp.asarray(TABLE)[cell(r)] + jnp.asarray(SLOPES)[cell(r)] * (r - cell(r) * 0.005)  # noqa: E731
+    assert_refused(energies(value, lambda r: jnp.asarray(SLOPES[:2048])[cell(r)]), X)
+
+
+@pytest.mark.parametrize("gate", [lambda n: n >> 8, lambda n: jnp.clip(n - 1600, 0, 1), lambda n: n // 999])
+def test_an_integer_argument_that_the_value_reads_too(gate):
+    function = energies(lambda r, n: quadratic(r) * n, lambda r, n: slope(r) * n * (1 - gate(n)))
+    assert_refused(function, X, np.array(3, np.int32))
+
+
+def by_jax(value):
+    """As ``energies``, with JAX's derivatives."""
+
+    def function(x, *given):
+        def one(x):
+            f = lambda y: value(jnp.sqrt((y.reshape(-1, 3) ** 2).sum(-1)), *given).sum()  # noqa: E731
+            y = x.reshape(-1)
+            hessian, eye = jax.linearize(jax.grad(f), y)[1], jnp.eye(y.size)
+            return f(y), lax.fori_loop(0, y.size, lambda k, s: s + hessian(eye[k])[k], 0.0)
+
+        return jax.vmap(one)(x)
+
+    return function
+
+
+def splines(r):
+    i = cell(r)
+    t = r - i * 0.005
+    return jnp.asarray(TABLE)[i] + jnp.asarray(SLOPES)[i] * t + 0.3 * jnp.asarray(SLOPES)[i] * t * t
+
+
+RIGHT = {
+    "splines": splines,
+    "a gate of the value": lambda r: quadratic(r) * (1 - jnp.clip(cell(r) - 300, 0, 1)),
+    "sorted": lambda r: jnp.sin(jnp.sort(r)) * np.arange(1, 5),
+    "in an order": lambda r: jnp.sin(r[jnp.argsort(r)]) * np.arange(1, 5),
+    "the largest": lambda r: jnp.sin(r[jnp.argmax(r)]),
+    "the largest three": lambda r: jnp.sin(lax.top_k(r, 3)[0]) * np.arange(1, 4),
+    "branches": lambda r: lax.switch((r[0] > 1.0).astype(jnp.int32), [jnp.sin, jnp.cos], r),
+    "an element at a cell": lambda r: jnp.sin(r[cell(r)[0] % 4]) + jnp.cos(r),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_integers_of_the_value_itself(name, run_raised):
+    assert_rewritten(run_raised, by_jax(RIGHT[name]), X)
+
+
+def test_an_integer_argument_as_an_index(run_raised):
+    charges = np.array([1.0, 3.0, 6.0])
+    value = lambda r, kinds: jnp.sin(r) * jnp.asarray(charges)[kinds]  # noqa: E731
+    assert_rewritten(run_raised, by_jax(value), X, np.array([0, 2, 1, 1], np.int32))
