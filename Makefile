@@ -12,8 +12,8 @@ help:
 	@echo "make test       lint, types and tests (but the slow and the long ones)"
 	@echo "make test-slow  the slow tests"
 	@echo "make full       the long tests, before a release, into studies/full-run.json; about an hour"
-	@echo "make fuzz       random programs, replays, pairs and damaged files, into studies/fuzzing.json; an hour:"
-	@echo "                SEED=0 FILES=20000 PROGRAMS=400 REPLAYS=80 PAIRS=100000 MINUTES=90"
+	@echo "make fuzz       random programs, replays, integers, pairs, damaged files, into studies/fuzzing.json; an hour:"
+	@echo "                SEED=0 FILES=20000 PROGRAMS=400 REPLAYS=80 INTEGERS=2000 PAIRS=100000 MINUTES=90"
 	@echo "make check      lint and types only"
 	@echo "make docs       the documentation as a site, in build/site; warnings are errors"
 	@echo "make test-lowest, test-middle, test-newest   tests of interfaces with JAX 0.8.0, 0.9 and the newest"
@@ -48,12 +48,13 @@ SEED ?= 0
 FILES ?= 20000
 PROGRAMS ?= 400
 REPLAYS ?= 80
+INTEGERS ?= 2000
 PAIRS ?= 100000
 MINUTES ?= 90
 
 fuzz: .venv/.test-installed
 	$(BIN)/python -m tests.fuzzing --seed $(SEED) --files $(FILES) --programs $(PROGRAMS) --replays $(REPLAYS) \
-	  --pairs $(PAIRS) --minutes $(MINUTES)
+	  --integers $(INTEGERS) --pairs $(PAIRS) --minutes $(MINUTES)
 
 # What touches interfaces that JAX, XLA and click may change: lowering, MLIR's bindings and the rules of raising (cases
 # of every op and of every pass), compiling and what XLA writes of it, Pallas, the profiler, JAX's primitives, and the

@@ -74,7 +74,7 @@ def check_programs(
     raised_only = "cuda" in (original.platform, rewritten.platform)
     run = program_runner if raised_only else xla_runner
     verdict = compare(
-        signature_samples(original) if samples is None else samples,
+        signature_samples(original, rewritten) if samples is None else samples,
         truth=program_runner(original, widen=True),
         original=run(original),
         rewritten=run(rewritten),

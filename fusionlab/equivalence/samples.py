@@ -13,6 +13,7 @@ import numpy as np
 from fusionlab.codegen.executable import numpy_dtype
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.edge_walkers import FAR, NEAR, edge_walkers
+from fusionlab.equivalence.exact.integers import LANDMARKS, MIXED, Integers
 from fusionlab.equivalence.oracle import Runner, workload_runner
 from fusionlab.equivalence.tolerances import SPREAD_FACTOR
 from fusionlab.errors import InputError
@@ -25,7 +26,9 @@ from fusionlab.workload import Workload
 SEEDS = (1, 2, 3)
 """The first has a sampler's initial walkers, about the nuclei; the second those of the density of psi; the third half
 of each; the parameters of the last two are perturbed."""
-EDGE_SEED = 4
+EDGE_SEED, INTEGER_SEED = 4, 5
+_LARGEST_INDEX = 4096
+"""Of signed integers, which may be numbers of trips: no sample has larger ones."""
 _FAR_FROM_THE_DENSITY = 16.0
 """At the initial walkers of the third seed, perturbed parameters make psi ill-conditioned: of PauliNet (CH4) a correct
 forward Laplacian, 1.9e-12 hartree off in float64, is 5.5 times further off than the original at one."""
@@ -165,9 +168,10 @@ def _arguments(workload: Workload, seed: int) -> dict[str, Any]:
     return named
 
 
-def signature_samples(program: Program) -> Iterator[Sample]:
-    """One sample per seed from the types alone: normal floats, fair booleans, and integers: 0 to 3 at the first seed,
-    0 to 99 at the second, and -3 to -1 at the third (where the type has a sign).
+def signature_samples(program: Program, *others: Program) -> Iterator[Sample]:
+    """One sample per seed from the types alone, for ``program`` and ``others`` of the same signature: normal floats,
+    fair booleans, and integers: 0 to 3 at the first seed, 0 to 99 at the second, and -3 to -1 at the third (where the
+    type has a sign).
 
     At the second seed, and at the edges, float arrays of two axes or more are divided by the square root of their
     fan-in (the product of all axes but the last, as ``jax.nn.initializers`` has it), which resembles trained
@@ -177,7 +181,8 @@ def signature_samples(program: Program) -> Iterator[Sample]:
 
     Where the signature has walkers (see ``walkers_argument``), the last quarter of them are copies with two electrons
     exchanged, and the last samples have edge walkers: near coalescence, and far away. Their nuclei are the rows of the
-    program's first constant [n, 3]. ValueError for an element type that NumPy does not have.
+    program's first constant [n, 3]. Where the signature has integers, one sample has those next to the constants and
+    extents of the programs, and unsigned ones of all bits. ValueError for an element type that NumPy does not have.
     """
     at = walkers_argument(program.inputs)
 
@@ -190,6 +195,10 @@ def signature_samples(program: Program) -> Iterator[Sample]:
 
     for seed in SEEDS:
         yield sample(seed, f"seed {seed}", fan_in=seed == SEEDS[1])
+    if any(type_.dtype in ops.INTEGERS for type_ in program.inputs):
+        integers = Integers.of(map(program_view, (program, *others)))
+        arrays = [_of_all_sizes(array, integers) for array in _drawn(program, INTEGER_SEED, fan_in=True)]
+        yield Sample(f"seed {INTEGER_SEED}, integers next to constants", tuple(arrays))
     if at is not None:
         nuclei = _nuclei(program)
         drawn = _drawn(program, EDGE_SEED, fan_in=True)
@@ -216,6 +225,17 @@ def _drawn(program: Program, seed: int, *, fan_in: bool) -> list[np.ndarray]:
         at = walkers_argument(program.inputs)
         arrays = [array if index == at else _over_fan_in(array) for index, array in enumerate(arrays)]
     return arrays
+
+
+def _of_all_sizes(array: np.ndarray, integers: Integers) -> np.ndarray:
+    """An array of integers next to constants, or of all bits without a sign; others are unchanged."""
+    if not jax.numpy.issubdtype(array.dtype, np.integer):
+        return array
+    words = np.random.default_rng(INTEGER_SEED).integers(2**64, size=array.shape, dtype=np.uint64)
+    if jax.numpy.iinfo(array.dtype).min == 0:
+        return integers.drawn(np.asarray(words), MIXED, array.dtype)
+    near = integers.drawn(np.asarray(words), LANDMARKS, array.dtype)
+    return np.where(np.abs(near) <= _LARGEST_INDEX, near, near % 8)
 
 
 def _over_fan_in(array: np.ndarray) -> np.ndarray:

@@ -227,13 +227,22 @@ def test_a_signature_with_walkers_has_exchanged_and_edge_walkers(lowered):
 def test_every_type_has_samples(dtype, lowered):
     with jax.enable_x64(True):
         program = lowered(lambda x: x, jax.ShapeDtypeStruct((40,), dtype))
-    first, second, _ = signature_samples(program)
+    first, second, *_ = signature_samples(program)
     (array,) = first.arrays
     assert (array.shape, array.dtype) == ((40,), np.dtype(jax.numpy.dtype(dtype)))
     assert len(np.unique(array)) > 1
     assert not np.array_equal(array, second.arrays[0])
     if np.issubdtype(array.dtype, np.integer):
         assert array.min() >= 0
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+def test_integers_next_to_constants_of_either_program(dtype, lowered):
+    given = jax.ShapeDtypeStruct((400,), dtype)
+    first, second = (lowered(lambda n, at=at: n > at, given) for at in (700, 1600))
+    *_, last = signature_samples(first, second)
+    assert {699, 700, 701, 1599, 1600, 1601} <= set(last.arrays[0].tolist())
+    assert (int(last.arrays[0].max()) > 2**24) == (dtype == "uint32")
 
 
 @pytest.mark.parametrize("log", [0.0, np.nan, -np.inf])

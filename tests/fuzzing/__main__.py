@@ -1,11 +1,11 @@
-"""The long run: damaged files, random programs, replays and pairs, with a record of what ran and what was found.
+"""The long run: damaged files, random programs, replays, rules with integers and pairs; a record of what was found.
 
-    python -m tests.fuzzing [--seed N] [--files N] [--programs N] [--replays N] [--pairs N] [--minutes M]
-                            [--out FILE.json]
+    python -m tests.fuzzing [--seed N] [--files N] [--programs N] [--replays N] [--integers N] [--pairs N]
+                            [--minutes M] [--out FILE.json]
 
 Pairs of expressions attack the exact check: equal by construction, or different by one edit (``pairs.py``).
 
-The minutes are shared by the four parts in that order. Each is written into the record when it is done, with how much
+The minutes are shared by the five parts in that order. Each is written into the record when it is done, with how much
 of it ran; a part of which none is asked for stays as it is there. Exit code 1 when there are findings: each has the
 seed that gives it again.
 """
@@ -33,7 +33,7 @@ from fusionlab.subprocesses import ProcessFailed, call  # noqa: E402
 from tests.fuzzing import batch, pairs  # noqa: E402
 from tests.fuzzing.parsers import fuzz_parsers  # noqa: E402
 
-_BATCH = {"programs": 20, "replays": 8}
+_BATCH = {"integers": 50, "programs": 20, "replays": 8}
 _BATCH_LIMIT_S = 1200.0
 _PAIRS = 5_000
 """In a process: it makes its tables once, in some seconds."""
@@ -113,6 +113,7 @@ _PARTS = {
     "files": (fuzz_parsers, 20_000),
     "programs": (partial(fuzz_programs, "programs"), 400),
     "replays": (partial(fuzz_programs, "replays"), 80),
+    "integers": (partial(fuzz_programs, "integers"), 2_000),
     "pairs": (fuzz_pairs, 100_000),
 }
 

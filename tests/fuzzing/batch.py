@@ -12,9 +12,10 @@ jax_setup.load_jax()
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings  # noqa: E402  # after JAX's quiet start
 
-from tests.fuzzing import programs, properties, replays  # noqa: E402
+from tests.fuzzing import integers, programs, properties, replays  # noqa: E402
 
 PARTS: dict[str, tuple[Any, Callable[[Any], None]]] = {
+    "integers": (integers.rules(), integers.check_rule),
     "programs": (programs.programs(), properties.check_program),
     "replays": (replays.replays(), replays.check_replay),
 }

@@ -107,9 +107,10 @@ def differing(first: FunctionView, second: FunctionView) -> list[bool]:
     """
     left = list(range(len(first.returns)))
     prepared = Prepared()
+    integers = prepared.integers_of(first, second)
     with np.errstate(all="ignore"):
         for p, seeds, shares in points(with_outputs(first, left[:1])):
-            for pair in evaluators(PrimeField(p, seeds), shares, prepared):
+            for pair in evaluators(PrimeField(p, seeds, integers), shares, prepared):
                 views = [with_outputs(function, left) for function in (first, second)]
                 xs, ys = (e.outputs(view, e.drawn_arguments(view)) for e, view in zip(pair, views, strict=True))
                 left = [at for at, x, y in zip(left, xs, ys, strict=True) if not (x != y).any()]
