@@ -521,3 +521,27 @@ def test_a_difference_that_variants_show_later_is_told_and_the_original_runs_fro
         with pytest.warns(NotOptimizedWarning, match=f"different on {ON_VARIED}: variant"):
             assert function(0.0, 0.1) == jax.jit(repeated)(0.0, 0.1)
         assert function(1.0, 0.6) == jax.jit(repeated)(1.0, 0.6)
+
+
+def test_a_forward_laplacian_that_is_not_identical_does_not_run(exact_later, monkeypatch):
+    """Although the verdict in floating point passes it, which has walkers at the edges."""
+    exact_later("not-identical")
+    labels, plain = [], checking.compare
+
+    def compare(samples, **how):
+        def noted():
+            for sample in samples:
+                labels.append(sample.label)
+                yield sample
+
+        return plain(noted(), **how)
+
+    monkeypatch.setattr(checking, "compare", compare)
+    function = fusionlab.optimize(functions.energy, cache=False)
+    with pytest.warns(NotOptimizedWarning, match="runs as it was: the forward Laplacian is not-identical"):
+        found = function(*arguments())
+    np.testing.assert_allclose(found, jax.jit(functions.energy)(*arguments()), rtol=1e-5)
+    (decision,) = function.fusionlab.decisions
+    assert decision.rewritten is None
+    assert decision.verdict.passed
+    assert {"near walkers of the given arguments", "far walkers of the given arguments"} <= set(labels)
