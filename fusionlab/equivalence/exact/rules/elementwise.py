@@ -22,10 +22,12 @@ from fusionlab.equivalence.exact.values import (
     Environment,
     Held,
     Known,
+    Uncovered,
     aligned,
     dtype_of,
     is_float,
 )
+from fusionlab.hlo.arithmetic import added, converted
 from fusionlab.hlo.view import Node, direction_of, keyword
 
 if TYPE_CHECKING:
@@ -43,6 +45,11 @@ def _method(name: str, folds: bool = True, **carrying: Any) -> Rule:
 def _linear(name: str, of_arguments: str) -> Rule:
     """The rule of sums and differences: logarithms are added, and their arguments multiplied."""
     return _method(name, carrying=(0, 2), of_arguments=of_arguments, ring=True)
+
+
+def _add(node: Node) -> Rule:
+    is_of_bits = node.results[0].dtype == "i1"
+    return _elementwise(lambda arithmetic, x, y: added(x, y)) if is_of_bits else _linear("add", "multiply")
 
 
 def _function(node: Node) -> Formula:
@@ -110,13 +117,14 @@ def _convert(node: Node, evaluator: Evaluator, operands: Sequence[Held], environ
     x, source, target = held.array, is_float(dtype_of(node.operands[0])), is_float(dtype)
     if isinstance(held, Known):
         with np.errstate(all="ignore"):
-            return [evaluator.known(held.constant != 0 if dtype == np.bool_ else held.constant.astype(dtype))]
+            return [evaluator.known(converted(held.constant, dtype))]
     if source and target and (dtype.kind == "c") == np.iscomplexobj(x):  # rounding is ignored
         return [held]
     if dtype.kind == "c":
         return [Drawn((x if source else arithmetic.of_integers(x)).astype(np.complex128))]
+    x = x.real  # what else is made of a complex number is made of its real part
     if source and target:
-        return [Drawn(x.real)]
+        return [Drawn(x)]
     if dtype == np.bool_:
         return [Drawn(x != 0)]
     if source:
@@ -127,6 +135,10 @@ def _convert(node: Node, evaluator: Evaluator, operands: Sequence[Held], environ
 def _bitcast(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
     [held], dtype, shape = operands, dtype_of(node.results[0]), node.results[0].type.shape
     x, arithmetic, source, target = held.array, evaluator.arithmetic, dtype_of(node.operands[0]), is_float(dtype)
+    if np.bool_ in (source, dtype):
+        if source == dtype:
+            return [held]
+        raise Uncovered("a bitcast_convert of i1, of which XLA takes eight bits", node.scope)
     if isinstance(held, Known):
         return [evaluator.known(np.ascontiguousarray(held.constant).view(dtype).reshape(shape))]
     if (is_float(source) or target) and len(node.operands[0].type.shape) != len(shape):
@@ -179,7 +191,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(RAISED, _FUNCTION),
     **dict.fromkeys((f"stablehlo.{name}" for name in _ROUNDING), _rounded),
     **{f"stablehlo.{name}": _method(method) for name, method in METHODS.items()},
-    "stablehlo.add": _linear("add", "multiply"),
+    "stablehlo.add": ByNode(_add),
     "stablehlo.bitcast_convert": _bitcast,
     "stablehlo.clamp": _elementwise(lambda a, low, x, high: a.minimum(a.maximum(x, low), high)),
     "stablehlo.compare": Computed(_compare),

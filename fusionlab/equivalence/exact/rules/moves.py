@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 def _constant(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
-    return [evaluator.known(np.asarray(constant_array(node)).astype(dtype_of(node.results[0])))]
+    dtype = dtype_of(node.results[0])
+    return [evaluator.known(np.asarray(constant_array(node)).astype(dtype))]
 
 
 def _iota(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fusionlab.codegen.raising.rules.reduction import ascending_keys, combiner
+from fusionlab.codegen.raising.rules.reduction import SortKey, combiner, sort_keys
 from fusionlab.codegen.raising.rules.rule import integers
 from fusionlab.equivalence.exact.machine import COMMUTATIVE, METHODS
 from fusionlab.equivalence.exact.rules.moves import padded
@@ -168,10 +168,20 @@ def _reduce_window(node: Node) -> Formula:
 
 
 def _sort(node: Node) -> Formula:
-    keys, axis = ascending_keys(node), node.attributes["dimension"].value + 1
+    keys, axis = sort_keys(node), node.attributes["dimension"].value + 1
+    if keys is None:
+        raise Uncovered("a sort by another comparator than an order of its operands", node.scope)
+
+    def ranked(arithmetic: Any, x: Array, key: SortKey) -> Array:
+        if is_float(x.dtype):
+            x = (arithmetic.total_key if key.total else arithmetic.key)(x)
+        if not key.descending:
+            return x
+        return np.invert(x) if x.dtype.kind in "iub" else -x
 
     def formula(arithmetic: Any, *arrays: Array) -> list[Array]:
-        ordered = same_draws([arithmetic.key(a) if is_float(a.dtype) else a for a in arrays[:keys]])
+        pairs = zip(arrays, keys, strict=False)
+        ordered = same_draws([ranked(arithmetic, array, key) for array, key in pairs])
         places = np.lexsort(ordered[::-1], axis=axis)
         return [np.take_along_axis(a, each, axis) for a, each in (same_draws([a, places]) for a in arrays)]
 
