@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fusionlab.equivalence.exact.values import Array
+from fusionlab.equivalence.exact.values import Array, Uncovered
 from fusionlab.hlo import arithmetic
 
 METHODS = {
@@ -75,10 +75,12 @@ class Machine:
         """The value at x of the op ``name``, without its dialect."""
         if name == "popcnt":
             return np.asarray(np.bitwise_count(_unsigned(x)))
+        if name != "count_leading_zeros":
+            raise Uncovered(f"{name} of integers")
         bits, left = np.zeros(x.shape, np.int64), _unsigned(x).astype(np.uint64)
         while left.any():
             bits, left = bits + (left != 0), left >> np.uint64(1)
-        return np.asarray(8 * x.dtype.itemsize - bits)  # count_leading_zeros
+        return np.asarray(8 * x.dtype.itemsize - bits)
 
     def function_of_two(self, name: str, x: Array, y: Array) -> Array:
         """``function`` of two arguments."""

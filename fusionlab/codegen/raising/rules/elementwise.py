@@ -131,4 +131,5 @@ RULES: dict[str, Rule] = {
     "chlo.next_after": plain(lax.nextafter),
     "chlo.sinh": plain(lax.sinh),
     "chlo.square": plain(lax.square),
+    "chlo.tan": plain(lax.tan),
 }

@@ -211,6 +211,7 @@ RULES: dict[str, Rule] = {
     "stablehlo.reduce_precision": unchanged,
     "stablehlo.select": _elementwise(lambda a, *arrays: np.where(*arrays), carrying=(1, 3)),
     "stablehlo.subtract": _linear("subtract", "divide"),
+    "chlo.conj": _elementwise(lambda arithmetic, x: x.conj()),
     "chlo.lgamma": _log_gamma,
     "chlo.square": _elementwise(lambda arithmetic, x: arithmetic.multiply(x, x)),
     "sdy.sharding_constraint": unchanged,
