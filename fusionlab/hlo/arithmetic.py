@@ -23,7 +23,7 @@ class NoOneMeaning(Exception):
 def added(x: Array, y: Array) -> Array:
     """x + y; of booleans OR. NoOneMeaning where both are true: XLA's folding computes XOR."""
     if x.dtype == np.bool_ and np.logical_and(x, y).any():
-        raise NoOneMeaning("an add of i1, which XLA runs as OR and folds as XOR,")
+        raise NoOneMeaning("an add of i1, which XLA runs as OR and folds as XOR")
     return np.asarray(np.add(x, y))
 
 

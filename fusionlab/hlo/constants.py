@@ -9,7 +9,7 @@ import numpy as np
 
 from fusionlab.hlo import arithmetic, ops
 from fusionlab.hlo.ops import INTEGERS, NUMPY, WIDE_FLOATS
-from fusionlab.hlo.view import Node, Region, Value, constant_array, direction_of
+from fusionlab.hlo.view import Node, Region, Value, constant_array, direction_of, keyword
 
 _MOST_ELEMENTS = 4096
 WHOLE = ("i1", *INTEGERS)
@@ -34,6 +34,8 @@ _COMPARE: dict[str, Callable[..., Any]] = {
     "EQ": np.equal,
     "NE": np.not_equal,
 }
+_TOTAL = "TOTALORDER"
+"""The comparison of floats by their bits, which is not NumPy's."""
 _LEAST = {"maximum": -np.inf, "minimum": np.inf}
 
 
@@ -166,6 +168,8 @@ def evaluate(node: Node, operands: list[Any]) -> Any:
             return arithmetic.divided(*operands)
         case ops.SELECT:
             return np.where(operands[0], operands[1], operands[2])
+        case ops.COMPARE if "compare_type" in node.attributes and keyword(node.attributes["compare_type"]) == _TOTAL:
+            return None
         case ops.COMPARE:
             return _COMPARE[direction_of(node)](operands[0], operands[1])
         case _:
