@@ -1,4 +1,4 @@
-"""Every op of StableHLO and CHLO has an outcome in the exact check, which the table of docs/exact.md states.
+"""Every op of StableHLO and CHLO has an outcome in the exact check, which the table of studies/exact-ops.md states.
 
 ``every_op.mlir`` has one small module per op, each after a line with its name.
 """
@@ -23,7 +23,7 @@ from fusionlab.hlo.program import Program, program_view
 from .reals import Reals
 
 HERE = Path(__file__).parent
-PAGE = HERE.parents[2] / "docs" / "exact.md"
+PAGE = HERE.parents[2] / "studies" / "exact-ops.md"
 TWO_IN_ONE = {
     "stablehlo.async_done": "stablehlo.async_start",
     "stablehlo.uniform_dequantize": "stablehlo.uniform_quantize",

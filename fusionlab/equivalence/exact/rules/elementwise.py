@@ -59,6 +59,14 @@ def _function(node: Node) -> Formula:
     return lambda arithmetic, x, y: arithmetic.function_of_two(name, *aligned(x, y))
 
 
+def _leading_zeros(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    """None of a negative number; of a negative constant of fewer than 64 bits XLA's folding has another number."""
+    [held] = operands
+    if isinstance(held, Known) and held.constant.dtype.itemsize < 8 and (held.constant < 0).any():
+        raise Uncovered("a count_leading_zeros of a negative constant, which XLA folds otherwise", node.scope)
+    return step_of(_FUNCTION, node, evaluator)(operands, environment)
+
+
 def _log(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
     found = evaluator.arithmetic.function(node.name.removeprefix("stablehlo."), x := operands[0].array)
     argument = x if node.name == "stablehlo.log" else evaluator.arithmetic.add(x, np.ones(1))
@@ -197,6 +205,7 @@ RULES: dict[str, Rule] = {
     "stablehlo.compare": Computed(_compare),
     "stablehlo.complex": _elementwise(lambda arithmetic, x, y: x + 1j * y, folds=False),
     "stablehlo.convert": _convert,
+    "stablehlo.count_leading_zeros": _leading_zeros,
     "stablehlo.divide": _divide,
     "stablehlo.exponential": _exponential,
     "stablehlo.imag": _elementwise(lambda arithmetic, x: x.imag, folds=False),
