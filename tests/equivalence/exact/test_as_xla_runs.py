@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from fusionlab.codegen.raising import RaiseError
+from fusionlab.equivalence.check import check_programs
 from fusionlab.equivalence.exact.identity import compare_exactly
 
 NUMBERS = {"i1": ("false", "true"), "complex<f64>": ("(0.0, 0.0)", "(0.0, 1.0)")}
@@ -157,3 +159,11 @@ def test_narrow_constants_can_be_read(program_of_text):
     assert constant_array(nodes[0][0]).astype(int).tolist() == [7, -8, -1]
     assert constant_array(nodes[0][1]).astype(int).tolist() == [2, 2, 2]
     assert constant_array(nodes[1][0]).astype(np.float32).tolist() == [np.inf, 1.5]
+
+
+@pytest.mark.parametrize("type_", ["i4", "ui2", "f8E4M3FN"])
+def test_arguments_of_narrow_types_are_refused_by_name_in_both_parts(type_, program_of_text):
+    program = program_of_text(unary("convert", type_, "tensor<3xf32>"))
+    assert compare_exactly(program, program).reason.startswith(f"the element type {type_}")
+    with pytest.raises(RaiseError, match=type_):
+        check_programs(program, program)
