@@ -118,6 +118,16 @@ def taken_branch(node: Node) -> Region | None:
     return node.regions[int(index) if 0 <= int(index) < len(node.regions) else -1]
 
 
+def constant_divided_by_zero(flat: Region) -> Node | None:
+    """The first quotient or remainder of integer constants by zero, which XLA's folding does not survive."""
+    for node in flat.walk():
+        if node.op in (ops.DIVIDE, ops.REMAINDER) and node.results[0].dtype in INTEGERS:
+            by = fold(node.operands[1])
+            if by is not None and not by.all() and fold(node.operands[0]) is not None:
+                return node
+    return None
+
+
 def _needed(value: Value, most_elements: int) -> tuple[Value, ...] | None:
     """The values that ``value`` is computed from; None if it can never be folded."""
     node = value.producer
