@@ -32,6 +32,7 @@ COPIED = {
     "paper.md": "studies/paper.md",
     "slowest-tests.md": "studies/slowest-tests.md",
     "exact-catalogue.md": "studies/exact-catalogue.md",
+    "exact-ops.md": "studies/exact-ops.md",
     "layout-a100.md": "studies/layout-a100.md",
     "programs-a100.md": "studies/programs-a100.md",
 }

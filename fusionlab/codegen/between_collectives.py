@@ -30,13 +30,12 @@ from fusionlab.hlo.loops import has_effect_inside
 from fusionlab.hlo.meshes import drop_open_constraints
 from fusionlab.hlo.ops import MANUAL
 from fusionlab.hlo.program import Program, has_sharding, rewritten
-from fusionlab.hlo.view import functions_of, inner_operations, public_function, public_functions
+from fusionlab.hlo.view import callee_of, functions_of, inner_operations, public_function, public_functions
 
 MARK = "between_collectives"
 """Attribute of the functions that ``divided`` makes, a boolean (XLA before JAX 0.9 takes no unit), and how their names
 begin."""
 
-_CALL = "func.call"
 _LOOPS = frozenset((ops.WHILE.name,))
 _WORTH = _LOOPS | {op.name for op in (ops.CASE, ops.IF, ops.DOT, ops.DOT_GENERAL, ops.CONVOLUTION)}
 """A function without any of these is elementwise arithmetic, which XLA fuses by itself."""
@@ -124,7 +123,7 @@ class _Division:
     def __init__(self, module: ir.Module) -> None:
         self.module = module
         self.functions = {name: function.operation for name, function in functions_of(module).items()}
-        called = (_callee(inner) for inner in inner_operations(module.operation) if inner.name == _CALL)
+        called = (_callee(inner) for inner in inner_operations(module.operation) if inner.name in ops.CALLEES)
         self.calls = Counter(called)
         self.outside: dict[Any, Any] = {}
         """Arguments of regions, with the value outside that each is."""
@@ -146,7 +145,7 @@ class _Division:
 
     def _within(self, operation: Any) -> None:
         """Divide the regions, or the callee, of an operation with collectives inside."""
-        if operation.name == _CALL:
+        if operation.name in ops.CALLEES:
             name = _callee(operation)
             block = self.functions[name].regions[0].blocks[0]
             if self.calls[name] == 1:
@@ -178,7 +177,7 @@ class _Division:
         levels = self._levels(operations)
         for _, crossing in levels:
             for operation in crossing:
-                if operation.name == _CALL or operation.name in _WITH_REGIONS:
+                if operation.name in ops.CALLEES or operation.name in _WITH_REGIONS:
                     self._within(operation)
         later = [[*between, *crossing] for between, crossing in levels]
         for at, (between, crossing) in enumerate(levels):
@@ -278,7 +277,7 @@ class _Division:
             maker = _maker(value)
             if maker is None:
                 return value in self.outside
-            plain = not len(maker.regions) and maker.name not in (_CALL, *_WORTH) and not self._crosses(maker)
+            plain = not len(maker.regions) and maker.name not in (*ops.CALLEES, *_WORTH) and not self._crosses(maker)
             source = ops.op_of(maker.name).source or bool(len(maker.operands))
             quiet = not has_effect_inside(maker, self.functions)
             self._constant[value] = plain and source and quiet and all(map(self._is_constant, maker.operands))
@@ -286,7 +285,7 @@ class _Division:
 
     def _crosses(self, operation: Any) -> bool:
         """True of what reads other devices, the mesh or its own place in it, or has such a part inside."""
-        if operation.name == _CALL:
+        if operation.name in ops.CALLEES:
             name = _callee(operation)
             if name not in self._crossing:
                 callee = self.functions[name]
@@ -295,13 +294,13 @@ class _Division:
         return any(map(self._crosses_itself, (operation, *inner_operations(operation))))
 
     def _crosses_itself(self, operation: Any) -> bool:
-        if operation.name == _CALL:
+        if operation.name in ops.CALLEES:
             return self._crosses(operation)
         return operation.name in ops.ACROSS or has_sharding(operation)
 
     def _names_in(self, operation: Any) -> frozenset[str]:
         """The names of ``operation`` and of all that it runs."""
-        if operation.name == _CALL:
+        if operation.name in ops.CALLEES:
             name = _callee(operation)
             if name not in self._names:
                 inner = inner_operations(self.functions[name])
@@ -309,23 +308,25 @@ class _Division:
             return self._names[name]
         found = {operation.name}
         for inner in inner_operations(operation):
-            found |= self._names_in(inner) if inner.name == _CALL else {inner.name}
+            found |= self._names_in(inner) if inner.name in ops.CALLEES else {inner.name}
         return frozenset(found)
 
     def _sums_first_axis(self, operation: Any) -> bool:
         inside = [operation, *inner_operations(operation)]
-        if operation.name == _CALL:
+        if operation.name in ops.CALLEES:
             inside += inner_operations(self.functions[_callee(operation)])
         return any(
             inner.name == ops.REDUCE.name and list(inner.attributes["dimensions"]) == [0] for inner in inside
-        ) or any(inner.name == _CALL and inner != operation and self._sums_first_axis(inner) for inner in inside)
+        ) or any(inner.name in ops.CALLEES and inner != operation and self._sums_first_axis(inner) for inner in inside)
 
 
 _WITH_REGIONS = (MANUAL, ops.WHILE.name, ops.CASE.name, ops.IF.name)
 
 
 def _callee(call: Any) -> str:
-    return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+    name = callee_of(call)
+    assert name is not None
+    return name
 
 
 def _maker(value: Any) -> Any:

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 from fusionlab import jax_setup
 from fusionlab.codegen.targets import Target
 from fusionlab.errors import CompileError, InputError
+from fusionlab.hlo.constants import constant_divided_by_zero
 from fusionlab.hlo.meshes import hold_everywhere
 from fusionlab.hlo.optimised.parser import HloModule, parse_optimized
-from fusionlab.hlo.program import Program, of_gspmd
+from fusionlab.hlo.program import Program, of_gspmd, program_view
 from fusionlab.store import package_versions
 
 if TYPE_CHECKING:
@@ -194,6 +195,10 @@ def _compile(
 
     if (refused := of_gspmd(program)) is not None:
         raise InputError(f"{program.provenance}: {refused[0]}")
+    if (divided := constant_divided_by_zero(program_view(program))) is not None:
+        raise CompileError(
+            f"{program.name}: XLA ends the process where integer constants are divided by 0: {divided.told}"
+        )
     devices = _devices(target, program.devices)
     if len(devices) > 1 and target.kind == "cpu":
         options = _SEVERAL_ON_CPU | options

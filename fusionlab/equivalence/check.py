@@ -24,6 +24,8 @@ from fusionlab.equivalence.tolerances import Pairs, largest_loss, largest_value
 from fusionlab.equivalence.verdict import OracleAgreement, OutputError, Verdict
 from fusionlab.errors import CompileError
 from fusionlab.hlo import ops
+from fusionlab.hlo.constants import constant_divided_by_zero
+from fusionlab.hlo.ops import NUMPY
 from fusionlab.hlo.program import Program, program_view
 from fusionlab.workload import Workload
 
@@ -71,6 +73,11 @@ def check_programs(
         return Verdict("different", reason=unlike)
     if (less := why_less_precise(original, rewritten)) is not None:
         return Verdict("different", reason=less)
+    if (narrow := next((t.dtype for t in original.inputs if t.dtype not in NUMPY), None)) is not None:
+        raise RaiseError(f"no inputs of element type {narrow} can be made")
+    for program in (original, rewritten):
+        if (node := constant_divided_by_zero(program_view(program))) is not None:
+            raise RaiseError("XLA ends the process where integer constants are divided by 0", node)
     raised_only = "cuda" in (original.platform, rewritten.platform)
     run = program_runner if raised_only else xla_runner
     verdict = compare(

@@ -8,10 +8,9 @@ from functools import cached_property, partial
 from typing import Any
 
 import networkx as nx
-from jaxlib.mlir import ir
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.view import TERMINATORS, Node, Value, combining_regions, location_name
+from fusionlab.hlo.view import TERMINATORS, Node, Value, callee_of, combining_regions, location_name
 
 _FIRST_INNER = 1 << 30
 """The first id of what is in the regions of a block's reductions."""
@@ -146,8 +145,7 @@ def run_in_loops(functions: Sequence[Any]) -> set[str]:
     for function in functions:
         name = str(function.name.value)
         for operation, in_loop in _walk(function.operation, False):
-            if operation.name == "func.call":
-                callee = str(ir.FlatSymbolRefAttr(operation.attributes["callee"]).value)
+            if (callee := callee_of(operation)) is not None:
                 calls.add_edge(name, callee)
                 if in_loop:
                     looped.add(callee)
@@ -190,7 +188,7 @@ def _view(block: Any, function: str, module: Any) -> Block:
         operands = tuple(value_of(handle) for handle in operation.operands)
         if operation.name in TERMINATORS:
             return Block(nodes, operands, reads)
-        callers = (location_name(operation),) if operation.name == "func.call" else ()
+        callers = (location_name(operation),) if operation.name in ops.CALLEES else ()
         node = Node(len(nodes), operation, operation.name, operands, callers, function, module)
         node.results = tuple(Value(len(values) + at, handle, node, at) for at, handle in enumerate(operation.results))
         values.update(zip(operation.results, node.results, strict=True))

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from fusionlab.hlo import ops
+from fusionlab.hlo import arithmetic, ops
 from fusionlab.hlo.ops import INTEGERS, NUMPY, WIDE_FLOATS
-from fusionlab.hlo.view import Node, Region, Value, constant_array, direction_of
+from fusionlab.hlo.view import Node, Region, Value, constant_array, direction_of, keyword
 
 _MOST_ELEMENTS = 4096
+WHOLE = ("i1", *INTEGERS)
+"""The element types that are no floats."""
 
 _FOLD: dict[ops.OpDef, Callable[..., Any]] = {
-    ops.ADD: np.add,
+    ops.ADD: arithmetic.added,
     ops.SUBTRACT: np.subtract,
     ops.MULTIPLY: np.multiply,
     ops.NEGATE: np.negative,
@@ -32,6 +34,8 @@ _COMPARE: dict[str, Callable[..., Any]] = {
     "EQ": np.equal,
     "NE": np.not_equal,
 }
+_TOTAL = "TOTALORDER"
+"""The comparison of floats by their bits, which is not NumPy's."""
 _LEAST = {"maximum": -np.inf, "minimum": np.inf}
 
 
@@ -114,6 +118,16 @@ def taken_branch(node: Node) -> Region | None:
     return node.regions[int(index) if 0 <= int(index) < len(node.regions) else -1]
 
 
+def constant_divided_by_zero(flat: Region) -> Node | None:
+    """The first quotient or remainder of integer constants by zero, which XLA's folding does not survive."""
+    for node in flat.walk():
+        if node.op in (ops.DIVIDE, ops.REMAINDER) and node.results[0].dtype in INTEGERS:
+            by = fold(node.operands[1])
+            if by is not None and not by.all() and fold(node.operands[0]) is not None:
+                return node
+    return None
+
+
 def _needed(value: Value, most_elements: int) -> tuple[Value, ...] | None:
     """The values that ``value`` is computed from; None if it can never be folded."""
     node = value.producer
@@ -124,7 +138,7 @@ def _needed(value: Value, most_elements: int) -> tuple[Value, ...] | None:
         return None
     if node.op is ops.CONSTANT:
         return ()
-    return node.operands if type_.dtype in ("i1", *INTEGERS) else None
+    return node.operands if type_.dtype in WHOLE else None
 
 
 def _folded(value: Value, operands: list[np.ndarray]) -> np.ndarray | None:
@@ -142,7 +156,7 @@ def evaluate(node: Node, operands: list[Any]) -> Any:
     type_ = node.results[0].type
     match node.op:
         case ops.CONVERT:
-            return operands[0]
+            return arithmetic.converted(operands[0], NUMPY[type_.dtype]) if type_.dtype in WHOLE else operands[0]
         case ops.RESHAPE:
             return np.reshape(operands[0], type_.shape)
         case ops.BROADCAST_IN_DIM:
@@ -161,11 +175,20 @@ def evaluate(node: Node, operands: list[Any]) -> Any:
         case ops.REMAINDER:  # by zero it is platform-dependent
             return np.fmod(*operands) if np.all(operands[1]) else None
         case ops.DIVIDE if type_.dtype in INTEGERS and np.all(operands[1]):  # towards zero, as the remainder
-            return (operands[0] - np.fmod(*operands)) // operands[1]
+            return arithmetic.divided(*operands)
         case ops.SELECT:
             return np.where(operands[0], operands[1], operands[2])
+        case ops.COMPARE if "compare_type" in node.attributes and keyword(node.attributes["compare_type"]) == _TOTAL:
+            return None
         case ops.COMPARE:
             return _COMPARE[direction_of(node)](operands[0], operands[1])
         case _:
-            function = _FOLD.get(node.op)
-            return None if function is None else function(*operands)
+            return _applied(_FOLD.get(node.op), operands)
+
+
+def _applied(function: Callable[..., Any] | None, operands: list[Any]) -> Any:
+    """The value of ``function``; None without one, or where XLA has no one value."""
+    try:
+        return None if function is None else function(*operands)
+    except arithmetic.NoOneMeaning:
+        return None

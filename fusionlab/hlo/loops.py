@@ -31,6 +31,7 @@ from fusionlab.hlo.view import (
     Node,
     Region,
     Value,
+    callee_of,
     child_location,
     free_values,
     inner_operations,
@@ -499,8 +500,8 @@ def has_effect_inside(operation: ir.Operation, functions: Mapping[str, ir.Operat
         if one.name == ops.CUSTOM_CALL.name and "has_side_effect" in attributes:
             if attributes["has_side_effect"].value:
                 return True
-        elif one.name == "func.call":
-            if has_effect_inside(functions[attributes["callee"].value], functions):
+        elif (called := callee_of(one)) is not None:
+            if has_effect_inside(functions[called], functions):
                 return True
         elif ops.op_of(one.name).effect:
             return True

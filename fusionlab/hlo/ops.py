@@ -27,6 +27,24 @@ NUMPY: dict[str, np.dtype[Any]] = {
 }  # fmt: skip
 """MLIR's element types, and the NumPy types that hold them."""
 
+
+def _narrow(names: str) -> Iterator[tuple[str, np.dtype[Any]]]:
+    """MLIR's names with the types of ``ml_dtypes``: ``f8E4M3FN`` is ``float8_e4m3fn``, ``ui4`` is ``uint4``."""
+    for name in names.split():
+        kind, bits, rest = re.fullmatch(r"(ui|i|f)(\d)(.*)", name).groups()  # type: ignore[union-attr]
+        own = {"ui": "uint", "i": "int", "f": "float"}[kind] + bits + (f"_{rest.lower()}" if rest else "")
+        if (found := getattr(ml_dtypes, own, None)) is not None:
+            yield name, np.dtype(found)
+
+
+NARROW: dict[str, np.dtype[Any]] = dict(
+    _narrow(
+        "i2 i4 ui2 ui4 f4E2M1FN f6E2M3FN f6E3M2FN f8E3M4 f8E4M3 f8E4M3B11FNUZ f8E4M3FN f8E4M3FNUZ f8E5M2 f8E5M2FNUZ "
+        "f8E8M0FNU"
+    )
+)
+"""Element types whose constants can be read, and no more: nothing computes with them here."""
+
 FLOATS = ("f16", "bf16", "f32", "f64")
 WIDE_FLOATS = ("f32", "f64")
 COMPLEX = ("complex<f32>", "complex<f64>")
@@ -231,6 +249,9 @@ def op_of(name: str) -> OpDef:
     return OPS.get(name) or OpDef(name)
 
 
+CALLEES = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+"""Ops that run a function of the module on their operands, and the attribute that names it."""
+
 MANUAL = "sdy.manual_computation"
 """The op of ``shard_map``, whose region is the program of one device."""
 
@@ -264,6 +285,7 @@ DYNAMIC_SLICE = OPS["stablehlo.dynamic_slice"]
 DYNAMIC_UPDATE_SLICE = OPS["stablehlo.dynamic_update_slice"]
 FLOOR = OPS["stablehlo.floor"]
 GATHER = OPS["stablehlo.gather"]
+GET_TUPLE_ELEMENT = OPS["stablehlo.get_tuple_element"]
 IF = OPS["stablehlo.if"]
 IOTA = OPS["stablehlo.iota"]
 LOG = OPS["stablehlo.log"]
@@ -297,6 +319,7 @@ SLICE = OPS["stablehlo.slice"]
 SORT = OPS["stablehlo.sort"]
 SUBTRACT = OPS["stablehlo.subtract"]
 TRANSPOSE = OPS["stablehlo.transpose"]
+TUPLE = OPS["stablehlo.tuple"]
 TRIANGULAR_SOLVE = OPS["stablehlo.triangular_solve"]
 WHILE = OPS["stablehlo.while"]
 XOR = OPS["stablehlo.xor"]

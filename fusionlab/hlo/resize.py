@@ -22,6 +22,7 @@ from fusionlab.hlo.view import (
     TWIN,
     FunctionView,
     Node,
+    callee_of,
     constant_array,
     functions_of,
     inner_operations,
@@ -61,9 +62,9 @@ def resize(view: FunctionView, shapes: Shapes) -> None:
 def _copy_callees(module: ir.Module, function: Any, functions: Mapping[str, Any]) -> None:
     """Let every call within ``function`` have a callee of its own, and so on within those."""
     for operation in list(inner_operations(function.operation)):
-        if operation.name != "func.call":
+        if (called := callee_of(operation)) is None:
             continue
-        callee = functions[_callee(operation)]
+        callee = functions[called]
         if TWIN in callee.operation.attributes:
             callee = functions[ir.FlatSymbolRefAttr(callee.operation.attributes[TWIN]).value]
         copied = callee.operation.clone(ip=ir.InsertionPoint(module.body))
@@ -71,12 +72,8 @@ def _copy_callees(module: ir.Module, function: Any, functions: Mapping[str, Any]
         while name in functions:
             name += "_"
         copied.operation.attributes["sym_name"] = ir.StringAttr.get(name)
-        operation.attributes["callee"] = ir.FlatSymbolRefAttr.get(name)
+        operation.attributes[ops.CALLEES[operation.name]] = ir.FlatSymbolRefAttr.get(name)
         _copy_callees(module, copied, functions)
-
-
-def _callee(operation: Any) -> str:
-    return str(ir.FlatSymbolRefAttr(operation.attributes["callee"]).value)
 
 
 def _of_shape(type_: Any, shape: Sequence[int]) -> ir.Type:
@@ -117,8 +114,8 @@ def _retype(function: Any, functions: Mapping[str, Any]) -> None:
     """Let the types of ``function``, and of what it calls, be those of the values within."""
     block = function.body.blocks[0]
     for operation in inner_operations(function.operation):
-        if operation.name == "func.call":
-            callee = functions[_callee(operation)]
+        if (called := callee_of(operation)) is not None:
+            callee = functions[called]
             for argument, operand in zip(callee.body.blocks[0].arguments, operation.operands, strict=True):
                 argument.set_type(operand.type)
             _retype(callee, functions)

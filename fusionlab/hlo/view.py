@@ -1,5 +1,7 @@
 """A read-only view of a function: private calls inlined, region nesting kept, values and nodes with stable ids.
 
+A composite is the call of its decomposition, and an element of a tuple the value that was put into it.
+
 The view is what analyses and the raising walk over. It never edits the module; a Node keeps the handle of its MLIR
 operation, so that a pass can go from a Node to the operation. One operation of a private function that is called
 twice has two Nodes.
@@ -17,7 +19,18 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from fusionlab.errors import InputError
-from fusionlab.hlo.ops import COMPLEX, CUSTOM_CALL, NUMPY, OpDef, family_of_target, op_of
+from fusionlab.hlo.ops import (
+    CALLEES,
+    COMPLEX,
+    CUSTOM_CALL,
+    GET_TUPLE_ELEMENT,
+    NARROW,
+    NUMPY,
+    TUPLE,
+    OpDef,
+    family_of_target,
+    op_of,
+)
 
 _MAX_CALL_DEPTH = 200
 
@@ -263,6 +276,12 @@ def public_functions(module: ir.Module) -> list[Any]:
     return [f for f in functions if f.sym_visibility is None or f.visibility.value == "public"]
 
 
+def callee_of(operation: Any) -> str | None:
+    """The name of the function that ``operation`` runs on its operands; None for other ops than calls."""
+    attribute = CALLEES.get(operation.name)
+    return None if attribute is None else str(ir.FlatSymbolRefAttr(operation.attributes[attribute]).value)
+
+
 def twins_of(module: ir.Module) -> set[str]:
     """The names of functions that hold a kernel, and of their plain twins: an edit of one would part them."""
     found = set()
@@ -359,7 +378,7 @@ def constant_array(node: Node) -> np.ndarray:
 
 def array_of_constant(operation: Any, type_: TensorType) -> np.ndarray:
     """``constant_array`` of an MLIR operation whose result has ``type_``."""
-    if type_.dtype in ("bf16", *COMPLEX):
+    if type_.dtype in ("bf16", *COMPLEX, *NARROW):
         return _constant_from_text(operation, type_)
     attribute = operation.attributes["value"]
     if getattr(attribute, "is_splat", False):
@@ -371,13 +390,13 @@ def array_of_constant(operation: Any, type_: TensorType) -> np.ndarray:
 
 def _constant_from_text(operation: Any, type_: TensorType) -> np.ndarray:
     """A constant whose elements the bindings (jaxlib 0.10.2) cannot return: read from the operation's text."""
-    text, dtype = _text(operation), NUMPY[type_.dtype]
+    text, dtype = _text(operation), {**NUMPY, **NARROW}[type_.dtype]
     if (packed := re.search(r'dense<"0x([0-9A-Fa-f]*)">', text)) is not None:
         elements = np.frombuffer(bytes.fromhex(packed[1]), dtype)
     else:
         part = dtype if type_.dtype not in COMPLEX else np.zeros((), dtype).real.dtype
         found = re.findall(r"0x[0-9A-Fa-f]+|[-+]?\d[\d.eE+-]*", text.partition("dense<")[2].partition("> : ")[0])
-        elements = np.array([_real(number, part) for number in found], part).view(dtype)
+        elements = np.array([_real(number, part) for number in found]).astype(part).view(dtype)
     whole = elements.size == int(np.prod(type_.shape))
     return elements.reshape(type_.shape) if whole else np.broadcast_to(elements, type_.shape)
 
@@ -400,6 +419,7 @@ class _Inliner:
         self.functions = functions_of(module)
         self.open: list[str] = []
         self.calls: list[Any] = []
+        self.tuples: set[Node] = set()
         self.next_id = 0
 
     def view(self, name: str | None) -> FunctionView:
@@ -408,6 +428,8 @@ class _Inliner:
         environment: dict[Any, Value] = {}
         flat = FunctionView(self._arguments(block, environment), name=function.name.value, module=self.module)
         flat.returns = self._block(block, environment, flat.nodes, (), function.name.value)
+        if self.tuples:
+            _drop_unread(flat, self.tuples)
         return flat
 
     def _id(self) -> int:
@@ -428,14 +450,19 @@ class _Inliner:
             operands = tuple(environment[handle] for handle in operation.operands)
             if name in TERMINATORS:
                 return operands
-            if name == "func.call":
-                results = self._call(operation, operands, nodes, callers)
+            if (callee := callee_of(operation)) is not None:
+                results = self._call(operation, callee, operands, nodes, callers)
                 environment.update(zip(operation.results, results, strict=True))
+                continue
+            if name == GET_TUPLE_ELEMENT.name and (parts := _parts(operands[0])) is not None:
+                environment[operation.results[0]] = parts[int(operation.attributes["index"].value)]
                 continue
             node = Node(self._id(), operation, name, operands, callers, function, self.module, calls=(*self.calls,))
             node.results = tuple(Value(self._id(), handle, node, i) for i, handle in enumerate(operation.results))
             environment.update(zip(operation.results, node.results, strict=True))
             nodes.append(node)
+            if node.op is TUPLE:
+                self.tuples.add(node)
             node.regions = tuple(
                 self._region(inner, environment, callers, function) for region in operation.regions for inner in region
             )
@@ -447,9 +474,9 @@ class _Inliner:
         return region
 
     def _call(
-        self, operation: Any, operands: tuple[Value, ...], nodes: list[Node], callers: tuple[str, ...]
+        self, operation: Any, called: str, operands: tuple[Value, ...], nodes: list[Node], callers: tuple[str, ...]
     ) -> tuple[Value, ...]:
-        callee = self.functions[ir.FlatSymbolRefAttr(operation.attributes["callee"]).value]
+        callee = self.functions[called]
         if TWIN in callee.operation.attributes:
             callee = self.functions[ir.FlatSymbolRefAttr(callee.operation.attributes[TWIN]).value]
         name = callee.name.value
@@ -465,6 +492,20 @@ class _Inliner:
         self.open.pop()
         self.calls.pop()
         return returns
+
+
+def _parts(value: Value) -> tuple[Value, ...] | None:
+    """The values that were put into a tuple; None for a tuple of unknown origin."""
+    node = value.producer
+    return node.operands if node is not None and node.op is TUPLE else None
+
+
+def _drop_unread(flat: Region, tuples: set[Node]) -> None:
+    """Remove those of ``tuples`` from ``flat``, and the regions in it, that nothing reads."""
+    regions = flat.regions()
+    read = {value for region in regions for value in (*region.returns, *(v for n in region.nodes for v in n.operands))}
+    for region in regions:
+        region.nodes = [node for node in region.nodes if node not in tuples or not read.isdisjoint(node.results)]
 
 
 def combining_regions(operation: Any, module: ir.Module, first_id: int) -> tuple[Region, ...]:

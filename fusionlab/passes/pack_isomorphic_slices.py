@@ -119,7 +119,7 @@ def _move_before(block: Block, values: Sequence[Value], place: Node, region: Seq
 
 
 def _may_have_effect(node: Node) -> bool:
-    return node.name == "func.call" or node.op is ops.CUSTOM_CALL or node.op.control_flow or has_effect(node)
+    return node.name in ops.CALLEES or node.op is ops.CUSTOM_CALL or node.op.control_flow or has_effect(node)
 
 
 def _invariant_arguments(module: Any) -> set[Any]:

@@ -170,3 +170,15 @@ def test_a_missing_plugin_says_what_to_install(lowered, monkeypatch):
     target = Target("other", "cuda", attached=False, spec=load_target("a100").spec + "# another\n")
     with pytest.raises(InputError, match=r"pip install 'fusionlab\[targets\]'"):
         compile_program(lowered(jnp.tanh, SQUARE, platform="cuda"), target)
+
+
+@pytest.mark.parametrize(("op", "by"), [("divide", "[0, 7]"), ("remainder", "0")])
+def test_a_division_of_constants_by_zero_is_refused_before_it_ends_the_process(op, by, program_of_text):
+    body = f"""
+  %a = stablehlo.constant dense<[7, -8]> : tensor<2xi32>
+  %b = stablehlo.constant dense<{by}> : tensor<2xi32>
+  %0 = stablehlo.{op} %a, %b : tensor<2xi32>
+  return %0 : tensor<2xi32>"""
+    program = program_of_text(f"func.func public @main() -> tensor<2xi32> {{{body}\n}}")
+    with pytest.raises(CompileError, match=f"divided by 0: stablehlo.{op}"):
+        compile_program(program, load_target("cpu"))

@@ -1,10 +1,5 @@
 // What stands for the body of donated.mlir and no pass can keep: each begins with its name and what the reason says.
 // -----
-// tuple: stablehlo.tuple in the body cannot be raised
-stablehlo.sine %y : tensor<4xf32>
-    %t = stablehlo.tuple %q, %y : tuple<tensor<4xf32>, tensor<4xf32>>
-    %u = stablehlo.get_tuple_element %t[0] : (tuple<tensor<4xf32>, tensor<4xf32>>) -> tensor<4xf32>
-// -----
 // sharding_call: stablehlo.custom_call would lose its mhlo.sharding
 stablehlo.custom_call @Sharding(%y) {mhlo.sharding = "{replicated}"} : (tensor<4xf32>) -> tensor<4xf32>
 // -----

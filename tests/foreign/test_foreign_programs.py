@@ -16,6 +16,7 @@ from jax import export, lax
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.cli.sources import load_program
+from fusionlab.equivalence.exact.identity import compare_exactly
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program, bytecode_of
 from fusionlab.hlo.view import view_of
@@ -120,6 +121,17 @@ def test_a_loop_that_cannot_be_kept_is_left_alone_by_every_pass_and_named(body, 
     (event,) = applied(program).events
     assert event.kind == "unsupported"
     assert reason in event.reason
+
+
+def test_a_tuple_in_a_loop_is_taken_apart(program_of_text):
+    """Only the element that is read counts, so that the loop is one without a tuple."""
+    types = "tensor<4xf32>, tensor<4xf32>"
+    tuple_ = f"%t = stablehlo.tuple %q, %y : tuple<{types}>"
+    element = f"%u = stablehlo.get_tuple_element %t[0] : (tuple<{types}>) -> tensor<4xf32>"
+    program = program_of_text(module_text("\n".join((SINE, tuple_, element))))
+    result = applied(program)
+    assert result.applied
+    assert compare_exactly(program, result.program).result == "identical"
 
 
 def test_tuples_outside_of_what_is_rewritten_stay(program_of_text):

@@ -3,6 +3,7 @@
 Many pairs are the outputs of two functions that are lowered together, each pair with arguments of its own, and every
 op is evaluated for one pair alone; a point's tables are made once. The verdict of a pair is that of
 ``compare_exactly``, which a test holds; a verdict against the construction is asked of it, too, and of float64.
+Every third batch is of integers, bits and complex numbers (``typed_pairs``), whose other oracle is XLA.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from fusionlab.equivalence.exact.values import Drawn, Held, is_float  # noqa: E4
 from fusionlab.hlo import ops  # noqa: E402
 from fusionlab.hlo.view import FunctionView, Node, reads, view_of  # noqa: E402
 from tests.equivalence.exact.reals import Reals  # noqa: E402
+from tests.fuzzing import typed_pairs  # noqa: E402
 from tests.fuzzing.edits import edited  # noqa: E402
 from tests.fuzzing.expressions import INPUTS, SCALAR, VECTOR, WIDE, Expression, Generator, evaluate  # noqa: E402
 from tests.fuzzing.identities import IDENTITIES, UNCLAIMED, rewritten  # noqa: E402
@@ -240,6 +242,8 @@ def runs(seed: int, first: int, count: int) -> list[dict[str, Any]]:
     gc.disable()  # a batch leaves little behind; to look for it takes a fifth of the time
     found = []
     for at in range(first, first + count, BATCH):
-        found.append(run(seed, at, min(BATCH, first + count - at)))
+        number = min(BATCH, first + count - at)
+        typed = at // BATCH % 3 == 2
+        found.append(typed_pairs.run(seed, at, number, differing) if typed else run(seed, at, number))
         gc.collect()
     return found

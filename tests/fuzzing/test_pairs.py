@@ -3,7 +3,7 @@
 import pytest
 
 from fusionlab.equivalence.exact.identity import compare_functions
-from tests.fuzzing import pairs
+from tests.fuzzing import pairs, typed_pairs
 
 
 @pytest.mark.slow
@@ -29,3 +29,19 @@ def test_a_pair_among_others_has_the_verdict_that_it_has_alone():
         said = compare_functions(*(pairs.with_outputs(function, [at]) for function in functions)).result
         assert said == ("not-identical" if differs else "identical")
         assert differs == bool(several[at].edit)
+
+
+def test_integers_bits_and_complex_numbers_that_differ_as_xla_runs_them_are_not_identical():
+    found = typed_pairs.run(seed=3, first=0, count=60, differing=pairs.differing)
+    classes = found["classes"]
+    assert not {"edited: identical", "typed, equal: not-identical"} & set(classes), found["looked_into"]
+    assert not any("float64" in kind for kind in classes), found["looked_into"]
+    assert classes["typed, equal: identical"] == 15
+    assert classes["typed, edited: not identical"] >= 30
+    assert sum(classes.values()) == 60
+
+
+def test_an_edit_that_the_check_misses_is_found_by_xla():
+    found = typed_pairs.run(3, 0, 40, lambda first, second: [False] * len(first.returns))
+    assert found["classes"]["edited: identical"] >= 15
+    assert all(row["edit"] for row in found["looked_into"])

@@ -26,18 +26,21 @@ from fusionlab.equivalence.exact.values import (
     dtype_of,
     is_float,
 )
+from fusionlab.hlo.arithmetic import NoOneMeaning
 from fusionlab.hlo.loops import has_effect
 from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values, reads
 
 
 @dataclass
 class Prepared:
-    """What is read from nodes and regions once: formulas, captured values, and the units of regions, fused or not.
+    """What is read from nodes and regions once: formulas, captured values, attributes as text, and the units of
+    regions, fused or not.
 
     ``unguarded`` are comparisons that are evaluated without random guards (``field.FieldWithGuards``)."""
 
     formulas: dict[Node, Formula] = field(default_factory=dict)
     free: dict[Region, list[Value]] = field(default_factory=dict)
+    texts: dict[Node, str] = field(default_factory=dict)
     unguarded: set[Node] = field(default_factory=set)
     _integers: dict[tuple[FunctionView, ...], Integers] = field(default_factory=dict)
     _units: dict[tuple[Region, bool], tuple[list[Unit], dict[Unit, list[Value]]]] = field(default_factory=dict)
@@ -97,9 +100,12 @@ class Evaluator:
 
     def _run_node(self, node: Node, environment: dict[Value, Held]) -> None:
         step = self._steps.get(node)
-        if step is None:
-            step = self._steps[node] = self._step(node)
-        results = step([environment[value] for value in node.operands], environment)
+        try:
+            if step is None:
+                step = self._steps[node] = self._step(node)
+            results = step([environment[value] for value in node.operands], environment)
+        except NoOneMeaning as error:
+            raise Uncovered(str(error), node.scope) from error
         environment.update(zip(node.results, results, strict=True))
         if self.watch is not None:
             self.watch(node, results)

@@ -1,6 +1,6 @@
 """The arithmetic of NumPy: integers, booleans and constants in the program's own types. Arrays have an axis of draws.
 
-Divisions by zero and shifts beyond the width are those of StableHLO's interpreter and XLA:CPU.
+Integer arithmetic is that of ``hlo.arithmetic``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fusionlab.equivalence.exact.values import Array
+from fusionlab.equivalence.exact.values import Array, Uncovered
+from fusionlab.hlo import arithmetic
 
 METHODS = {
     **{name: name for name in ("add", "divide", "maximum", "minimum", "multiply", "negate", "sign", "subtract")},
@@ -37,14 +38,16 @@ class Machine:
     """An arithmetic; the prime field and, in the tests, float64 are the others."""
 
     add, subtract, multiply, negate, absolute, sign = np.add, np.subtract, np.multiply, np.negative, np.abs, np.sign
-    maximum, minimum, is_finite, power = np.maximum, np.minimum, np.isfinite, np.power
+    maximum, minimum, is_finite = np.maximum, np.minimum, np.isfinite
     bitwise_and, bitwise_or, bitwise_xor, bitwise_not = np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.bitwise_not
 
     def divide(self, x: Array, y: Array) -> Array:
         """Integer division, rounded towards zero."""
-        divisor = np.where(y == 0, 1, y)
-        quotient = np.abs(x) // np.abs(divisor) * np.sign(x) * np.sign(divisor) if x.dtype.kind == "i" else x // divisor
-        return np.where(y == 0, -1 if x.dtype.kind == "i" else np.iinfo(x.dtype).max, quotient)
+        return arithmetic.divided(x, y)
+
+    def power(self, x: Array, y: Array) -> Array:
+        """An integer power; of constants of a float type that of NumPy."""
+        return arithmetic.power(x, y) if x.dtype.kind in "iu" else np.asarray(np.power(x, y))
 
     def compare(self, direction: str, x: Array, y: Array) -> Array:
         """Booleans; ``direction`` is StableHLO's: EQ, NE, LT, LE, GT or GE."""
@@ -58,8 +61,10 @@ class Machine:
         return np.asarray(x.astype(np.int64) @ y.astype(np.int64))
 
     def key(self, x: Array) -> Array:
-        """The keys of a sort."""
-        return x
+        """The keys of a sort: one zero, and NaN after all numbers."""
+        return self.total_key(
+            np.where(np.isnan(x), np.full((), np.nan, x.dtype), np.where(x == 0, np.zeros((), x.dtype), x))
+        )
 
     def total_key(self, x: Array) -> Array:
         """Integers in the total order of floats: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN."""
@@ -70,23 +75,16 @@ class Machine:
         """The value at x of the op ``name``, without its dialect."""
         if name == "popcnt":
             return np.asarray(np.bitwise_count(_unsigned(x)))
+        if name != "count_leading_zeros":
+            raise Uncovered(f"{name} of integers")
         bits, left = np.zeros(x.shape, np.int64), _unsigned(x).astype(np.uint64)
         while left.any():
             bits, left = bits + (left != 0), left >> np.uint64(1)
-        return np.asarray(8 * x.dtype.itemsize - bits)  # count_leading_zeros
+        return np.asarray(8 * x.dtype.itemsize - bits)
 
     def function_of_two(self, name: str, x: Array, y: Array) -> Array:
         """``function`` of two arguments."""
-        if name == "remainder":
-            return np.where(y == 0, x, np.fmod(x, np.where(y == 0, 1, y)))
-        bits = 8 * x.dtype.itemsize
-        inside = (y >= 0) & (y < bits)
-        by = np.where(inside, y, 0).astype(x.dtype)
-        if name == "shift_left":
-            return np.where(inside, x << by, 0)
-        if name == "shift_right_arithmetic":
-            return np.where(inside, x >> by, np.where(x < 0, -1, 0))
-        return np.where(inside, _unsigned(x) >> _unsigned(by), 0)  # shift_right_logical
+        return arithmetic.remainder(x, y) if name == "remainder" else arithmetic.shifted(name, x, y)
 
 
 MACHINE = Machine()

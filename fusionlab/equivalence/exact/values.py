@@ -84,12 +84,13 @@ class Uncovered(Exception):
 
 
 def dtype_of(value: Value) -> np.dtype[Any]:
-    """The NumPy type of ``value``; Uncovered where it has none here (quantised numbers)."""
+    """The NumPy type of ``value``; Uncovered where it has none here (quantised and narrow numbers, tuples, tokens)."""
     try:
         return numpy_dtype(value.type)
     except ValueError as error:
         scope = value.producer.scope if value.producer else ""
-        raise Uncovered(f"the element type {value.type.dtype}", scope) from error
+        what = f"the element type {value.dtype}" if value.is_array else f"the type {value.type_text}"
+        raise Uncovered(what, scope) from error
 
 
 def same_draws(arrays: Sequence[Array]) -> list[Array]:

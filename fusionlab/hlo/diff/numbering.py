@@ -3,6 +3,7 @@
 Ops of two programs have the same digest when they are equal and read equal values, whatever function holds them and
 whatever their values are called. A value that a loop carries unchanged has, inside it, the digest of its initial value,
 so that a hoisted op keeps its own. Any other carried value is identified by its initial value. Locations do not count.
+A function that an attribute names counts by what it computes, not by its name.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ import hashlib
 import itertools
 import re
 from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.loops import has_effect
 from fusionlab.hlo.program import Program, program_view
-from fusionlab.hlo.view import FunctionView, Node, Region, Value, twins_of
+from fusionlab.hlo.view import FunctionView, Node, Region, Value, twins_of, view_of
 
 _NOT_COMPUTED = ("mhlo.frontend_attributes", "sdy.sharding_rule", "operandSegmentSizes")
 
@@ -25,6 +29,54 @@ def computing_attributes(node: Node) -> dict[str, str]:
     return {name: str(value) for name, value in node.attributes.items() if name not in _NOT_COMPUTED}
 
 
+_NAMES = re.compile(r'@("(?:[^"\\]++|\\.)*+"|[\w$.-]+)|"(?:[^"\\]++|\\.)*+"')
+"""A symbol, its name the group, or a string, which may have the form of one inside."""
+
+
+class Bodies:
+    """The meaning of the symbols in attributes of a module's ops: of a function its content, of another its attributes.
+
+    A function reached from its own body keeps its name there.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self._known: dict[str, str] = {}
+        self._open: list[str] = []
+
+    def text(self, attributes: Mapping[str, str]) -> str:
+        """``attributes`` of an op by name, in order, with a body in the place of each symbol."""
+        return "\0".join(f"{name}={self._resolved(text)}" for name, text in sorted(attributes.items()))
+
+    def _resolved(self, text: str) -> str:
+        if "@" not in text:
+            return text
+        return _NAMES.sub(lambda match: match[0] if match[1] is None else self._body(match[1].strip('"')), text)
+
+    def _body(self, name: str) -> str:
+        symbol = self._symbols.get(name)
+        if symbol is None or name in self._open:
+            return f"@{name}"
+        if name not in self._known:
+            self._open.append(name)
+            if symbol.name == "func.func" and symbol.regions[0].blocks:
+                self._known[name] = f"@{_content(Digests(view_of(self._module, name), self))}"
+            else:
+                others = {key: symbol.attributes[key] for key in map(_key, symbol.attributes) if key != "sym_name"}
+                self._known[name] = f"@{_digest(symbol.name, *(f'{key}={others[key]}' for key in sorted(others)))}"
+            self._open.pop()
+        return self._known[name]
+
+    @cached_property
+    def _symbols(self) -> dict[str, Any]:
+        operations = () if self._module is None else (top.operation for top in self._module.body.operations)
+        return {str(one.attributes["sym_name"].value): one for one in operations if "sym_name" in one.attributes}
+
+
+def _key(attribute: Any) -> str:
+    return str(getattr(attribute, "name", attribute))
+
+
 class Digests:
     """Digests of every value and op below one view; ``signatures`` identify an op apart from its operands.
 
@@ -32,8 +84,9 @@ class Digests:
     that a loop carries unchanged to its initial value.
     """
 
-    def __init__(self, flat: FunctionView) -> None:
+    def __init__(self, flat: FunctionView, bodies: Bodies | None = None) -> None:
         self.flat = flat
+        self._bodies = Bodies(flat.module) if bodies is None else bodies
         self.values: dict[Value, str] = {}
         self.ops: dict[Node, str] = {}
         self.signatures: dict[Node, str] = {}
@@ -50,7 +103,7 @@ class Digests:
             applied = () if node.op.control_flow else inside
             signature = self.signatures[node] = _digest(
                 node.name,
-                *(f"{name}={text}" for name, text in sorted(computing_attributes(node).items())),
+                self._bodies.text(computing_attributes(node)),
                 *(str(value.handle.type) for value in node.results),
                 *applied,
             )
@@ -98,7 +151,12 @@ def content_digest(program: Program) -> str:
     flat = program_view(program)
     if twins_of(flat.module):
         return _digest("with kernels", str(flat.module))
-    digests = Digests(flat)
+    return _content(Digests(flat))
+
+
+def _content(digests: Digests) -> str:
+    """``content_digest`` of a view."""
+    flat = digests.flat
     effects = [digests.ops[node] for node in flat.nodes if has_effect(node)]
     arguments = [digests.values[value] for value in flat.arguments]
     return _digest(*arguments, "returns", *(digests.values[value] for value in flat.returns), "effects", *effects)

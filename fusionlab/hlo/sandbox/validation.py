@@ -6,6 +6,7 @@ no recursive calls: XLA crashes on some of what is refused here, so nothing is c
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -37,7 +38,8 @@ a depth under ten."""
 
 _DIALECTS = ("stablehlo", "chlo", "mhlo", "sdy")
 _OPERATIONS = ("builtin.module", "func.func", "func.call", "func.return")
-_CALLERS = ("func.call", ops.COMPOSITE.name, ops.CUSTOM_CALL.name)
+_WITH_ELEMENTS = (ops.CONSTANT.name, ops.CUSTOM_CALL.name)
+_CALLERS = (*ops.CALLEES, ops.CUSTOM_CALL.name)
 
 
 def why_not_studied(module: ir.Module) -> tuple[str, str] | None:
@@ -88,7 +90,21 @@ def _why_not_studied(operation: Any) -> str | None:
         return f"there is a {operation.name}"
     if any(len(region.blocks) > 1 for region in operation.regions):
         return f"there is a {operation.name} of several blocks"
+    if operation.name in _WITH_ELEMENTS and any(map(_is_resource, _attributes(operation))):
+        return f"there is a {operation.name} whose elements are in a resource of the file"
     return None
+
+
+def _attributes(operation: Any) -> Iterator[Any]:
+    """The attributes that the bindings can return: those of complex elements they cannot."""
+    for key in operation.attributes:
+        with contextlib.suppress(TypeError):
+            yield operation.attributes[getattr(key, "name", key)]
+
+
+def _is_resource(attribute: Any) -> bool:
+    """True for ``dense_resource<name>``, whose elements are elsewhere and equal under no name."""
+    return type(attribute) is ir.Attribute and str(attribute).startswith("dense_resource<")
 
 
 def _line(operation: Any) -> str:

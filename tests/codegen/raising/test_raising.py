@@ -20,7 +20,9 @@ from .raising_cases import CASES, REAL, with_place
 BOTH_PLATFORMS = ("slogdet", "lu", "inverse", "solve", "argmax", "cumsum", "sort", "argsort")
 # Where LAPACK's factorisation is tiled or threaded by shape, or where a rule is allowed to round in another way.
 ROUNDS = {"power-constant", "power-array-constant", "slogdet", "inverse", "lu"}
-NOT_FROM_JAX = {"stablehlo.cholesky", "stablehlo.if", "stablehlo.logistic", "chlo.scan", "sdy.sharding_constraint"}
+NOT_FROM_JAX = {
+    *("stablehlo.cholesky", "stablehlo.if", "stablehlo.logistic", "chlo.scan", "chlo.tan", "sdy.sharding_constraint"),
+}
 """Not from JAX 0.10, or (shardings) only under a mesh: ``tests/optimizing`` has those."""
 
 _cases = [

@@ -30,7 +30,11 @@ def _compare(op: RaisedOp) -> list[Any]:
 
 
 def _convert(op: RaisedOp) -> list[Any]:
-    return [op.jax(lax.convert_element_type, op.operands[0], op.dtype)]
+    """Of a complex number its real part, if the result is not complex."""
+    [x] = op.operands
+    if np.iscomplexobj(x) and not np.issubdtype(op.dtype, np.complexfloating):
+        x = op.jax(lax.real, x)
+    return [op.jax(lax.convert_element_type, x, op.dtype)]
 
 
 def _bitcast(op: RaisedOp) -> list[Any]:
@@ -131,4 +135,5 @@ RULES: dict[str, Rule] = {
     "chlo.next_after": plain(lax.nextafter),
     "chlo.sinh": plain(lax.sinh),
     "chlo.square": plain(lax.square),
+    "chlo.tan": plain(lax.tan),
 }

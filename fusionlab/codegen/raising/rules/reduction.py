@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -147,39 +148,89 @@ _COMPARE_TYPES = {"f": ("FLOAT", None), "b": ("FLOAT", None), "i": ("SIGNED", No
 _NOT_ASCENDING = "sort with a comparator that is not ascending order of its first operands"
 
 
-def ascending_keys(node: Node) -> int:
-    """The number of leading operands that the comparator orders by; RaiseError unless it orders them ascending.
+@dataclass(frozen=True)
+class SortKey:
+    """How one operand of a sort is ordered; ``total``: in total order of its bits (-0 before 0, NaN by its sign)."""
 
-    Key 0 less, or key 0 equal and (key 1 less, or key 1 equal and ...), where each comparison is of the keys
+    descending: bool = False
+    total: bool = False
+
+
+def ascending_keys(node: Node) -> int:
+    """The number of leading operands that the comparator orders by; RaiseError unless it orders them ascending."""
+    keys = sort_keys(node)
+    if keys is None or any(key != SortKey() for key in keys):
+        raise RaiseError(_NOT_ASCENDING, node)
+    return len(keys)
+
+
+def sort_keys(node: Node) -> tuple[SortKey, ...] | None:
+    """The order of the leading operands of a sort by its comparator; None for one of another form.
+
+    Key 0 before, or key 0 equal and (key 1 before, or key 1 equal and ...), where each comparison is of the keys
     themselves or, for floats, of their canonical form in JAX (one zero, one NaN) in total order.
     """
-    region = node.regions[0]
+    region, keys = node.regions[0], list[SortKey]()
     value: Value | None = region.returns[0]
-    for key, pair in enumerate(zip(region.arguments[::2], region.arguments[1::2], strict=True)):
-        if _compares(value, "LT", pair):
-            return key + 1
-        value = _beside(_beside(value, "or", "LT", pair), "and", "EQ", pair)
-    raise RaiseError(_NOT_ASCENDING, node)
+    for pair in zip(region.arguments[::2], region.arguments[1::2], strict=True):
+        if (key := _strict(value, pair)) is not None:
+            return (*keys, key)
+        for first, second in _operand_pairs(value, "or"):
+            if (key := _strict(first, pair)) is None:
+                continue
+            same = ("EQ", SortKey(total=key.total))
+            rest = [other for one, other in _operand_pairs(second, "and") if _order_of(one, pair) == same]
+            if rest:
+                keys.append(key)
+                value = rest[0]
+                break
+        else:
+            return None
+    return None
 
 
-def _beside(value: Value | None, name: str, direction: str, pair: tuple[Value, Value]) -> Value | None:
-    """The other operand where ``value`` is the ``name`` of a comparison of ``pair`` and that operand; else None."""
+def _operand_pairs(value: Value | None, name: str) -> list[tuple[Value, Value]]:
+    """The two operands of an ``and`` or ``or``, in either order; none for another op."""
     node = value.producer if value is not None else None
     if node is None or node.op.mnemonic != name:
-        return None
+        return []
     first, second = node.operands
-    return second if _compares(first, direction, pair) else first if _compares(second, direction, pair) else None
+    return [(first, second), (second, first)]
+
+
+def _strict(value: Value | None, pair: tuple[Value, Value]) -> SortKey | None:
+    """The order in which ``value`` says that the first of ``pair`` is before the second; None if it says another."""
+    direction, key = _order_of(value, pair) or ("", SortKey())
+    return {"LT": key, "GT": replace(key, descending=True)}.get(direction)
+
+
+def _order_of(value: Value | None, pair: tuple[Value, Value]) -> tuple[str, SortKey] | None:
+    """The direction in which ``value`` compares ``pair``, and their ascending order; None if it is no comparison of
+    them."""
+    node = value.producer if value is not None else None
+    if node is None or node.op is not ops.COMPARE:
+        return None
+    kind, direction = _compare_type(node), direction_of(node)
+    operands: tuple[Any, ...] = node.operands
+    is_total = kind == "TOTALORDER"
+    if is_total and all(found := [_canonicalised(operand) for operand in operands]):
+        operands, is_total = tuple(found), False
+    elif not is_total:
+        letter = "u" if pair[0].type.dtype == "i1" else pair[0].type.dtype[0]
+        if kind not in _COMPARE_TYPES.get(letter, ()):
+            return None
+    if operands == pair[::-1]:
+        direction = direction.translate(_SWAPPED)
+    elif operands != pair:
+        return None
+    return direction, SortKey(total=is_total)
+
+
+_SWAPPED = str.maketrans("LG", "GL")
 
 
 def _compares(value: Value | None, direction: str, pair: tuple[Value, Value]) -> bool:
-    node = value.producer if value is not None else None
-    if node is None or node.op is not ops.COMPARE or direction_of(node) != direction:
-        return False
-    kind = _compare_type(node)
-    if kind == "TOTALORDER":
-        return tuple(_canonicalised(operand) for operand in node.operands) == pair
-    letter = "u" if pair[0].type.dtype == "i1" else pair[0].type.dtype[0]
-    return node.operands == pair and kind in _COMPARE_TYPES.get(letter, ())
+    return _order_of(value, pair) == (direction, SortKey())
 
 
 def _compare_type(node: Node) -> str | None:

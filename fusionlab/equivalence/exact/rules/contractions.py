@@ -48,6 +48,16 @@ def _dot_general(node: Node) -> Formula:
     return formula
 
 
+def _dot(node: Node) -> Formula:
+    """The last axis of the left operand with the first of the right one."""
+    return lambda arithmetic, x, y: _product_of(arithmetic, x, y).reshape(-1, *node.results[0].type.shape)
+
+
+def _product_of(arithmetic: Any, x: Array, y: Array) -> Array:
+    x = x[:, None] if x.ndim == 2 else x
+    return np.asarray(arithmetic.matmul(x, y[..., None] if y.ndim == 2 else y))
+
+
 def _convolution(node: Node) -> Formula:
     axes, window = convolution_axes(node), Window.of(node)
     (batch, feature, *spatial), (out, inner, *kernel_axes) = axes.lhs_spec, axes.rhs_spec
@@ -223,6 +233,7 @@ RULES: dict[str, Rule] = {
     "chlo.top_k": Computed(_top_k),
     "stablehlo.convolution": Computed(_convolution, folds=False),
     "stablehlo.custom_call": _custom_call,
+    "stablehlo.dot": Computed(_dot, folds=False),
     "stablehlo.dot_general": Computed(_dot_general, folds=False),
     "stablehlo.fft": Computed(_fft, folds=False),
     "stablehlo.triangular_solve": Computed(_triangular_solve, folds=False),

@@ -23,10 +23,12 @@ from fusionlab.equivalence.exact.values import (
     Environment,
     Held,
     Known,
+    Uncovered,
     aligned,
     dtype_of,
     is_float,
 )
+from fusionlab.hlo.arithmetic import added, converted
 from fusionlab.hlo.view import Node, direction_of, keyword
 
 if TYPE_CHECKING:
@@ -46,11 +48,24 @@ def _linear(name: str, of_arguments: str) -> Rule:
     return _method(name, carrying=(0, 2), of_arguments=of_arguments, ring=True)
 
 
+def _add(node: Node) -> Rule:
+    is_of_bits = node.results[0].dtype == "i1"
+    return _elementwise(lambda arithmetic, x, y: added(x, y)) if is_of_bits else _linear("add", "multiply")
+
+
 def _function(node: Node) -> Formula:
     name = node.name.partition(".")[2]
     if len(node.operands) == 1:
         return lambda arithmetic, x: arithmetic.function(name, x)
     return lambda arithmetic, x, y: arithmetic.function_of_two(name, *aligned(x, y))
+
+
+def _leading_zeros(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    """None of a negative number; of a negative constant of fewer than 64 bits XLA's folding has another number."""
+    [held] = operands
+    if isinstance(held, Known) and held.constant.dtype.itemsize < 8 and (held.constant < 0).any():
+        raise Uncovered("a count_leading_zeros of a negative constant, which XLA folds otherwise", node.scope)
+    return step_of(_FUNCTION, node, evaluator)(operands, environment)
 
 
 def _log(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
@@ -111,13 +126,14 @@ def _convert(node: Node, evaluator: Evaluator, operands: Sequence[Held], environ
     x, source, target = held.array, is_float(dtype_of(node.operands[0])), is_float(dtype)
     if isinstance(held, Known):
         with np.errstate(all="ignore"):
-            return [evaluator.known(held.constant != 0 if dtype == np.bool_ else held.constant.astype(dtype))]
+            return [evaluator.known(converted(held.constant, dtype))]
     if source and target and (dtype.kind == "c") == np.iscomplexobj(x):  # rounding is ignored
         return [held]
     if dtype.kind == "c":
         return [Drawn((x if source else arithmetic.of_integers(x)).astype(np.complex128))]
+    x = x.real  # what else is made of a complex number is made of its real part
     if source and target:
-        return [Drawn(x.real)]
+        return [Drawn(x)]
     if dtype == np.bool_:
         return [Drawn(x != 0)]
     if source:
@@ -128,6 +144,10 @@ def _convert(node: Node, evaluator: Evaluator, operands: Sequence[Held], environ
 def _bitcast(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
     [held], dtype, shape = operands, dtype_of(node.results[0]), node.results[0].type.shape
     x, arithmetic, source, target = held.array, evaluator.arithmetic, dtype_of(node.operands[0]), is_float(dtype)
+    if np.bool_ in (source, dtype):
+        if source == dtype:
+            return [held]
+        raise Uncovered("a bitcast_convert of i1, of which XLA takes eight bits", node.scope)
     if isinstance(held, Known):
         return [evaluator.known(np.ascontiguousarray(held.constant).view(dtype).reshape(shape))]
     if (is_float(source) or target) and len(node.operands[0].type.shape) != len(shape):
@@ -180,12 +200,13 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(RAISED, _FUNCTION),
     **dict.fromkeys((f"stablehlo.{name}" for name in _ROUNDING), _rounded),
     **{f"stablehlo.{name}": _method(method) for name, method in METHODS.items()},
-    "stablehlo.add": _linear("add", "multiply"),
+    "stablehlo.add": ByNode(_add),
     "stablehlo.bitcast_convert": _bitcast,
     "stablehlo.clamp": _elementwise(lambda a, low, x, high: a.minimum(a.maximum(x, low), high)),
     "stablehlo.compare": Computed(_compare),
     "stablehlo.complex": _elementwise(lambda arithmetic, x, y: x + 1j * y, folds=False),
     "stablehlo.convert": _convert,
+    "stablehlo.count_leading_zeros": _leading_zeros,
     "stablehlo.divide": _divide,
     "stablehlo.exponential": _exponential,
     "stablehlo.imag": _elementwise(lambda arithmetic, x: x.imag, folds=False),
@@ -200,6 +221,7 @@ RULES: dict[str, Rule] = {
     "stablehlo.reduce_precision": unchanged,
     "stablehlo.select": _elementwise(lambda a, *arrays: np.where(*arrays), carrying=(1, 3)),
     "stablehlo.subtract": _linear("subtract", "divide"),
+    "chlo.conj": _elementwise(lambda arithmetic, x: x.conj()),
     "chlo.lgamma": _log_gamma,
     "chlo.square": _elementwise(lambda arithmetic, x: arithmetic.multiply(x, x)),
     "sdy.sharding_constraint": unchanged,

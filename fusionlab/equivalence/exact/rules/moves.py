@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 def _constant(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
-    return [evaluator.known(np.asarray(constant_array(node)).astype(dtype_of(node.results[0])))]
+    dtype = dtype_of(node.results[0])
+    return [evaluator.known(np.asarray(constant_array(node)).astype(dtype))]
 
 
 def _iota(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
@@ -129,7 +130,7 @@ def _taken(x: Array, places: Array) -> Array:
     return np.take_along_axis(x, flat, 1).reshape(-1, *places.shape[1:])
 
 
-def _put(arithmetic: Any, x: Array, places: Array, inside: Array, updates: Array, how: str) -> Array:
+def put(arithmetic: Any, x: Array, places: Array, inside: Array, updates: Array, how: str) -> Array:
     """x with ``updates`` at flat ``places`` where ``inside``, combined by ``how``, in order."""
     x, *others = same_draws([x, places, inside, updates])
     result = np.array(x, np.result_type(x, updates), order="C").reshape(len(x), -1)
@@ -149,6 +150,16 @@ def _put(arithmetic: Any, x: Array, places: Array, inside: Array, updates: Array
     return result.reshape(x.shape)
 
 
+def _dimension_size(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    size = node.operands[0].type.shape[node.attributes["dimension"].value]
+    return [evaluator.known(np.asarray(size, dtype_of(node.results[0])))]
+
+
+def _broadcast(node: Node) -> Formula:
+    shape, rank = node.results[0].type.shape, len(integers(node.attributes["broadcast_sizes"]))
+    return lambda arithmetic, x: np.broadcast_to(x.reshape(len(x), *(1,) * rank, *x.shape[1:]), (len(x), *shape))
+
+
 def _dynamic_slice(node: Node) -> Formula:
     sizes = dict(enumerate(integers(node.attributes["slice_sizes"])))
 
@@ -163,7 +174,7 @@ def _dynamic_update_slice(node: Node) -> Formula:
 
     def formula(arithmetic: Any, x: Array, update: Array, *starts: Array) -> Array:
         places = _places(x.shape[1:], dict(enumerate(starts)), sizes, {}, (), True)
-        return _put(arithmetic, x, *places, update, "second")
+        return put(arithmetic, x, *places, update, "second")
 
     return formula
 
@@ -211,18 +222,20 @@ def _scatter(node: Node) -> Formula:
     def formula(arithmetic: Any, x: Array, indices: Array, updates: Array) -> Array:
         starts, batch = _vectors(indices, vector, mapped), [shape[axis] for axis in outer]
         places, inside = _places(given, starts, window, batching, batch, False)
-        return _put(arithmetic, x, places, inside, updates.transpose(order), how)
+        return put(arithmetic, x, places, inside, updates.transpose(order), how)
 
     return formula
 
 
 RULES: dict[str, Rule] = {
+    "stablehlo.broadcast": Computed(_broadcast, carrying=(0, None)),
     "stablehlo.broadcast_in_dim": Computed(_broadcast_in_dim, carrying=(0, None)),
     "stablehlo.concatenate": Computed(_concatenate, carrying=(0, None)),
     "stablehlo.constant": _constant,
     "stablehlo.dynamic_slice": Computed(_dynamic_slice, carrying=(0, 1)),
     "stablehlo.dynamic_update_slice": Computed(_dynamic_update_slice, carrying=(0, 2)),
     "stablehlo.gather": Computed(_gather, carrying=(0, 1)),
+    "stablehlo.get_dimension_size": _dimension_size,
     "stablehlo.iota": _iota,
     "stablehlo.pad": Computed(_pad, carrying=(0, None)),
     "stablehlo.reshape": Computed(_reshape, carrying=(0, None)),

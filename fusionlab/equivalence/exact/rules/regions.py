@@ -5,15 +5,16 @@ Loops run trip by trip; where draws differ, each keeps its own values.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fusionlab.codegen.raising.rules.reduction import ascending_keys, combiner
+from fusionlab.codegen.raising.rules.reduction import SortKey, combiner, sort_keys
 from fusionlab.codegen.raising.rules.rule import integers
-from fusionlab.equivalence.exact.machine import COMMUTATIVE, METHODS
-from fusionlab.equivalence.exact.rules.moves import padded
+from fusionlab.equivalence.exact.machine import COMMUTATIVE, MACHINE, METHODS
+from fusionlab.equivalence.exact.rules.moves import padded, put
 from fusionlab.equivalence.exact.rules.rule import ByNode, Computed, Formula, Rule, step_of
 from fusionlab.equivalence.exact.values import (
     Array,
@@ -139,6 +140,63 @@ def _folded(node: Node, evaluator: Evaluator, operands: Sequence[Held], environm
     return [Drawn(np.broadcast_to(held.array, (len(held.array), *shape))) for held in found]
 
 
+def _map(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    """A region of scalars on whole arrays, element by element."""
+    shape = node.results[0].type.shape
+    [found] = _on_arrays(node, 0, evaluator, [operand.array for operand in operands], environment)
+    return [Drawn(np.broadcast_to(found, (len(found), *shape)))]
+
+
+def _on_arrays(
+    node: Node, number: int, evaluator: Evaluator, arrays: Sequence[Array], environment: Environment
+) -> list[Array]:
+    """The results of a region of scalars for arrays [draws, ...] of one rank in their place."""
+    region, rank = node.regions[number], arrays[0].ndim
+    other = next((n for n in region.nodes if n.family not in ("elementwise", "constant")), None)
+    if other is not None:
+        raise Uncovered(f"{node.name} of a region with {other.label}", node.scope)
+
+    def widened(held: Held) -> Held:
+        return Drawn(held.array.reshape(-1, *(1,) * (rank - 1))) if isinstance(held, Drawn) else held
+
+    captured = {value: widened(environment[value]) for value in evaluator.captured(region)}
+    found = evaluator.region(region, [Drawn(array) for array in arrays], captured)
+    return [
+        array if array.ndim == rank else array.reshape(-1, *(1,) * (rank - 1)) for array in (h.array for h in found)
+    ]
+
+
+def _select_and_scatter(
+    node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment
+) -> list[Held]:
+    """Each element of the source, combined into the element of its window that the first region selects.
+
+    The elements of a window are compared in order, the selected one of the earlier with the next; padding is none.
+    """
+    x, source, initial = (operand.array for operand in operands)
+    how, rank = combiner(node.regions[1]), x.ndim - 1
+    if how not in COMMUTATIVE:
+        raise Uncovered(f"a select_and_scatter that combines by {how}", node.scope)
+    numbers = np.arange(math.prod(x.shape[1:])).reshape(1, *x.shape[1:])
+    places = _windows(node, numbers, np.full(1, -1), rank)  # [1, *source, *window], -1 in the padding
+    places = places.reshape(1, *places.shape[1 : rank + 1], -1)
+    x, initial = same_draws([x, initial])
+    flat = x.reshape(len(x), -1)
+    best = np.full((len(x), *places.shape[1:-1]), -1)
+    for at in range(places.shape[-1]):
+        here = np.broadcast_to(places[..., at], best.shape)
+        pair = [
+            np.take_along_axis(flat, np.maximum(p, 0).reshape(len(x), -1), 1).reshape(p.shape) for p in (best, here)
+        ]
+        [kept] = _on_arrays(node, 0, evaluator, pair, environment)
+        best = np.where((here >= 0) & ((best < 0) | ~np.broadcast_to(kept, best.shape)), here, best)
+    filled = np.broadcast_to(initial.reshape(-1, *(1,) * rank), x.shape)
+    arithmetic = evaluator.arithmetic if is_float(dtype_of(node.operands[0])) else MACHINE
+    return [
+        Drawn(put(arithmetic, filled, best, best >= 0, np.broadcast_to(source, (len(source), *best.shape[1:])), how))
+    ]
+
+
 def _reduction(node: Node) -> Formula:
     how, order, rank = combiner(node.regions[0]), reduced_last(node), len(node.results[0].type.shape) + 1
     return lambda arithmetic, x, initial: _combined(arithmetic, how, x.transpose(order), initial, rank)
@@ -148,31 +206,47 @@ _REDUCTION = Computed(_reduction)
 
 
 def _reduce_window(node: Node) -> Formula:
-    how, attributes, rank = combiner(node.regions[0]), node.attributes, len(node.results[0].type.shape)
+    how, rank = combiner(node.regions[0]), len(node.results[0].type.shape)
     if len(node.operands) != 2 or how not in COMMUTATIVE:
         raise Uncovered(f"a windowed reduction that combines by {how}", node.scope)
-    padding = np.array(attributes["padding"]) if "padding" in attributes else np.zeros(2 * rank, np.int64)
-    low, high = padding.reshape(rank, 2).T.tolist()
-    strides, base, dilations = (
-        integers(attributes[key]) if key in attributes else (1,) * rank
-        for key in ("window_strides", "base_dilations", "window_dilations")
-    )
-    extents = [(n - 1) * d + 1 for n, d in zip(integers(attributes["window_dimensions"]), dilations, strict=True)]
-    every = (slice(None), *(slice(None, None, n) for n in (*strides, *dilations)))
 
     def formula(arithmetic: Any, x: Array, initial: Array) -> Array:
-        whole = padded(x, initial, low, high, [n - 1 for n in base])
-        windows = np.lib.stride_tricks.sliding_window_view(whole, extents, tuple(range(1, rank + 1)))
-        return _combined(arithmetic, how, windows[every], initial, rank + 1)
+        return _combined(arithmetic, how, _windows(node, x, initial, rank), initial, rank + 1)
 
     return formula
 
 
+def _windows(node: Node, x: Array, filling: Array, rank: int) -> Array:
+    """[draws, *places, *window]: the windows of x [draws, ...] by the attributes of ``node``, ``filling`` around x."""
+    attributes = node.attributes
+    padding = np.array(attributes["padding"]) if "padding" in attributes else np.zeros(2 * rank, np.int64)
+    low, high = padding.reshape(rank, 2).T.tolist()
+    ones = (1,) * rank
+    strides, base, dilations, window = (
+        integers(attributes[key]) if key in attributes else ones
+        for key in ("window_strides", "base_dilations", "window_dilations", "window_dimensions")
+    )
+    extents = [(n - 1) * d + 1 for n, d in zip(window, dilations, strict=True)]
+    every = (slice(None), *(slice(None, None, n) for n in (*strides, *dilations)))
+    whole = padded(x, filling, low, high, [n - 1 for n in base])
+    return np.lib.stride_tricks.sliding_window_view(whole, extents, tuple(range(1, rank + 1)))[every]
+
+
 def _sort(node: Node) -> Formula:
-    keys, axis = ascending_keys(node), node.attributes["dimension"].value + 1
+    keys, axis = sort_keys(node), node.attributes["dimension"].value + 1
+    if keys is None:
+        raise Uncovered("a sort by another comparator than an order of its operands", node.scope)
+
+    def ranked(arithmetic: Any, x: Array, key: SortKey) -> Array:
+        if is_float(x.dtype):
+            x = (arithmetic.total_key if key.total else arithmetic.key)(x)
+        if not key.descending:
+            return x
+        return np.invert(x) if x.dtype.kind in "iub" else -x
 
     def formula(arithmetic: Any, *arrays: Array) -> list[Array]:
-        ordered = same_draws([arithmetic.key(a) if is_float(a.dtype) else a for a in arrays[:keys]])
+        pairs = zip(arrays, keys, strict=False)
+        ordered = same_draws([ranked(arithmetic, array, key) for array, key in pairs])
         places = np.lexsort(ordered[::-1], axis=axis)
         return [np.take_along_axis(a, each, axis) for a, each in (same_draws([a, places]) for a in arrays)]
 
@@ -198,8 +272,10 @@ def _scan(node: Node, evaluator: Evaluator, operands: Sequence[Held], environmen
 RULES: dict[str, Rule] = {
     "stablehlo.case": _branches,
     "stablehlo.if": _branches,
+    "stablehlo.map": _map,
     "stablehlo.reduce": ByNode(_reduce),
     "stablehlo.reduce_window": Computed(_reduce_window),
+    "stablehlo.select_and_scatter": _select_and_scatter,
     "stablehlo.sort": Computed(_sort),
     "stablehlo.while": _while,
     "chlo.scan": _scan,

@@ -25,6 +25,7 @@ from fusionlab.equivalence.exact.values import (
     part,
     same_draws,
 )
+from fusionlab.hlo.diff.numbering import Bodies
 from fusionlab.hlo.view import Node
 
 if TYPE_CHECKING:
@@ -106,11 +107,19 @@ def _listed(found: Any) -> list[Array]:
 
 
 def uninterpreted(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
-    """The results as a random function of the op, its attributes and its whole operands, draw by draw."""
+    """The results as a random function of the op, its attributes and its whole operands, draw by draw.
+
+    A function that an attribute names counts by what it computes.
+    """
     if node.regions:
         raise Uncovered(node.name, node.scope)
     evaluator.uncovered.add(node.label)
-    text = " ".join(f"{name}={node.attributes[name]}" for name in sorted(node.attributes))
+    texts = evaluator.prepared.texts
+    if node not in texts:
+        types = " ".join(str(value.handle.type) for value in (*node.operands, *node.results))
+        attributes = {name: str(value) for name, value in node.attributes.items()}
+        texts[node] = f"{Bodies(node.module).text(attributes)} {types}"
+    text = texts[node]
     arrays = same_draws([operand.array for operand in operands])
     found: list[Held] = []
     for index, result in enumerate(node.results):
