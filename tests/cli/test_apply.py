@@ -14,6 +14,8 @@ from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
 from fusionlab.passes import batch_replay
 
+pytestmark = pytest.mark.versions
+
 ON_CPU = ("--target", "cpu", "--quiet")
 FOOTPRINT = {
     "name", "target", "walkers", "static_launches", "dynamic_launches", "dynamic_copies", "temp_bytes",

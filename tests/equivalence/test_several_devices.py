@@ -20,6 +20,8 @@ from fusionlab.subprocesses import ProcessFailed
 from tests.conftest import call_here
 from tests.equivalence.mapped import clipped, energies, lowered
 
+pytestmark = pytest.mark.versions
+
 ROOT = Path(__file__).parents[2]
 
 

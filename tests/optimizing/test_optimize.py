@@ -20,6 +20,8 @@ import fusionlab
 from fusionlab.errors import DeadlockWarning
 from tests.optimizing.functions import arguments, decision_of, energy, hoisting, kinetic, log_psi, repeated
 
+pytestmark = pytest.mark.versions
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -275,6 +277,7 @@ def test_checkify_s_checks_are_made_inside():
 
 
 @pytest.mark.slow
+@pytest.mark.newest
 def test_several_devices():
     script = ROOT / "tests" / "optimizing" / "several_devices.py"
     environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4", "PYTHONPATH": str(ROOT)}
