@@ -1,7 +1,8 @@
 """Large families of tests take turns: the slow tier has a part of each, ``make full`` all.
 
-A test of such a family is marked ``by_turns(n)``. The state of the sources decides which of its n parts is in the slow
-tier: it is the same in every run on one tree, and another on the next tree.
+A test of such a family is marked ``by_turns(n, *fast)``. Those of the ids ``fast`` are in the fast tier. Of the others
+the state of the sources decides which of n parts is in the slow tier: the same in every run on one tree, and another on
+the next tree. With n = 1 all of them are.
 """
 
 from __future__ import annotations
@@ -33,10 +34,21 @@ def has_its_turn(name: str, parts: int, digest: str) -> bool:
 
 
 def mark_turns(items: Iterable[pytest.Item], all_turns: bool) -> None:
-    """Mark tests of families ``slow`` where it is their turn, and ``full`` where not; all ``full`` if ``all_turns``."""
+    """Mark tests of families ``slow`` where it is their turn, and ``full`` where not; all ``full`` if ``all_turns``.
+
+    Of several marks of a test the one of most parts counts, and it is in the fast tier if it is so by all of them.
+    """
     for item in items:
-        mark = item.get_closest_marker("by_turns")
-        if mark is not None:
-            name = item.nodeid.partition("::")[2]
-            slow = not all_turns and has_its_turn(name, *mark.args, digest_of_sources())
-            item.add_marker("slow" if slow else "full")
+        marks = list(item.iter_markers("by_turns"))
+        if not marks or all(is_fast(item.name, mark.args[1:]) for mark in marks):
+            continue
+        parts = max(mark.args[0] for mark in marks)
+        name = item.nodeid.partition("::")[2]
+        slow = parts == 1 or (not all_turns and has_its_turn(name, parts, digest_of_sources()))
+        item.add_marker("slow" if slow else "full")
+
+
+def is_fast(name: str, fast: Iterable[str]) -> bool:
+    """Whether the id of the test ``name[id]`` is one of ``fast``, or has it among its parts between hyphens."""
+    own = name.partition("[")[2].removesuffix("]")
+    return any(f"-{each}-" in f"-{own}-" for each in fast)

@@ -32,6 +32,7 @@ def same(found, wanted):
         np.testing.assert_allclose(one, other, 2e-4, 2e-4)
 
 
+@pytest.mark.by_turns(1, "mass")
 @pytest.mark.parametrize(
     "weights", [(), (WEIGHTS,), (2.0,), (np.array([[1.0], [3.0]]),)], ids=["none", "each", "one", "mass"]
 )

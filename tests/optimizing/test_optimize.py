@@ -46,6 +46,7 @@ def energies():
     return jax.jit(energy)(*arguments())
 
 
+@pytest.mark.usefixtures("without_exact_checks")  # an exact verdict spares the variants
 def test_the_energy_is_the_same_from_another_program(optimized, energies):
     close(optimized(*arguments()), energies, rtol=1e-5)
     decision = decision_of(optimized)

@@ -55,6 +55,7 @@ def with_masses(laplacian, r, positions):
     return (second / np.arange(1, 3 * NUCLEI + 1)).sum(), log_psi(r, positions)
 
 
+@pytest.mark.by_turns(1, "kinetic-in_a_loop")
 @pytest.mark.parametrize(
     ("function", "laplacian"),
     [
@@ -95,6 +96,7 @@ def test_parameters_as_they_come_meet_all_patterns_of_equal_inputs(walkers):
     assert sum(not w.any() for w in weights) == 1
 
 
+@pytest.mark.slow
 def test_what_walkers_share_has_no_source_of_each(lowered, run_raised):
     """The second derivatives of tanh(positions) are those of all walkers; their adjoint would add the walkers up."""
 
@@ -209,6 +211,7 @@ def laplacian_of_all(function, x):
     return lax.fori_loop(0, 12, add, jnp.zeros(len(x), x.dtype)), function(x)
 
 
+@pytest.mark.by_turns(1, "at_the_end")
 @pytest.mark.parametrize("function", [at_the_end, in_the_body_of_a_loop, nested_loops, by_a_predicate_of_all,
                                       by_a_branch_of_all])  # fmt: skip
 def test_walkers_that_mix_are_not_taken_in_parts(function, lowered, run_raised):
