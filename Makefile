@@ -13,7 +13,7 @@ help:
 	@echo "make study      the main job: PauliNet's replay, rewritten, checked and counted"
 	@echo "make test       lint, types and tests (but the slow and the long ones)"
 	@echo "make test-slow  the slow tests"
-	@echo "make full       the long tests, before a release, into studies/full-run.json; about an hour"
+	@echo "make full       the long tests and whole families, before a release, into studies/full-run.json; hours"
 	@echo "make fuzz       random programs, replays, pairs and damaged files, into studies/fuzzing.json; an hour:"
 	@echo "                SEED=0 FILES=20000 PROGRAMS=400 REPLAYS=80 PAIRS=100000 MINUTES=90"
 	@echo "make check      lint and types only"

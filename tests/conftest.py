@@ -39,16 +39,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 FIRST = (
-    "docs/test_pages.py", "passes/test_tiny_workloads.py", "workloads/test_laplacians.py",
-    "cli/test_study.py", "test_main_job.py", "workloads/test_deepqmc_adapter.py",
-    "workloads/test_deepqmc_agreement.py", "passes/fuse_jvp_replay/test_recognise.py", "hlo/test_walker_axes.py",
-    "passes/test_deepqmc.py", "measure/test_session.py", "workloads/test_ansatze.py", "cli/test_bench.py",
-    "cli/test_facts_of_paulinet.py", "passes/fuse_jvp_replay/test_shift_invariance.py",
-    "codegen/laplacian/test_jets.py",
-    "equivalence/exact/test_rules.py", "passes/test_numbers.py", "passes/fuse_jvp_replay/test_equal_inputs.py",
-    "workloads/test_train_step.py", "optimizing/test_optimize.py", "codegen/raising/test_raising.py",
-    "passes/fuse_jvp_replay/test_entry.py", "passes/fuse_jvp_replay/test_guards.py", "search/test_best.py",
-    "passes/test_interface.py", "workloads/test_programs.py", "fuzzing/test_programs.py", "test_benchmarks.py",
+    "docs/test_pages.py", "passes/fuse_jvp_replay/test_identify.py", "test_main_job.py", "workloads/test_laplacians.py",
+    "passes/test_tiny_workloads.py", "forms/test_forms.py", "passes/fuse_jvp_replay/test_recognise.py",
+    "passes/fuse_jvp_replay/test_guards.py", "passes/fuse_jvp_replay/test_weights.py",
+    "passes/fuse_jvp_replay/test_shift_invariance.py", "workloads/test_deepqmc_adapter.py",
+    "workloads/test_deepqmc_agreement.py", "codegen/laplacian/test_jets.py", "optimizing/test_rewriting.py",
+    "optimizing/test_optimize.py", "hlo/test_walker_axes.py", "cli/test_facts_of_paulinet.py", "passes/test_deepqmc.py",
+    "measure/test_session.py", "workloads/test_ansatze.py", "cli/test_bench.py", "cli/test_models.py",
+    "codegen/raising/test_raising.py", "codegen/laplacian/test_slogdet.py", "equivalence/exact/test_rules.py",
+    "passes/test_numbers.py", "passes/test_interface.py", "passes/fuse_jvp_replay/test_equal_inputs.py",
+    "passes/fuse_jvp_replay/test_entry.py", "passes/fuse_jvp_replay/test_choose.py", "workloads/test_train_step.py",
+    "browser/test_report.py", "bisection/test_mutations.py", "search/test_best.py", "workloads/test_programs.py",
+    "fuzzing/test_programs.py", "test_benchmarks.py",
 )  # fmt: skip
 """The files of either tier that take longest: begun first, so that no process is left alone with one at the end."""
 
