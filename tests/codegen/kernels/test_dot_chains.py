@@ -179,6 +179,7 @@ def test_an_attention_is_one_kernel(plain):
     assert_close(nodes, chain)
 
 
+@pytest.mark.slow
 def test_its_forward_laplacian_is_one_kernel_with_a_loop_over_directions(jet):
     [(nodes, chain)] = chains_of(jet[0])
     assert dots(chain) == 12

@@ -16,6 +16,8 @@ from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 from ..laplacian_functions import exact, fori, jvp_in_loop
 
+pytestmark = pytest.mark.slow
+
 N = 3
 W = np.array([[1.0, 0.5, -0.25], [-0.75, 0.25, 1.0], [0.5, -1.0, 0.75]])
 """Products of it with small integers are exact, so that equal values stay equal."""
@@ -164,7 +166,7 @@ FAST = ("softplus", "relu", "maximum")
 SPARSE, DENSE, ADJOINT = "sparsify-directions", "collapse-replay", "transpose-replay"
 
 
-@pytest.mark.by_turns(1, "relu-sparsify-directions-fori")
+@pytest.mark.by_turns(4, "relu-sparsify-directions-fori")
 @pytest.mark.parametrize(
     ("name", "passes", "method"),
     [

@@ -46,7 +46,7 @@ def test_a_value_that_nothing_reads_is_in_the_program_if_jax_keeps_it(method):
     assert rewritten(energy, WEIGHTS, X, keep_unused=True)[1].applied
 
 
-@pytest.mark.by_turns(1, "fori", "jvp-in-loop", "diagonal")
+@pytest.mark.by_turns(4, "fori", "jvp-in-loop", "diagonal")
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_alone(form, run_raised):
     method = FORMS[form]
@@ -57,7 +57,7 @@ def test_every_form_alone(form, run_raised):
 @pytest.mark.parametrize(
     "form", ["fori", *(pytest.param(form, marks=pytest.mark.slow) for form in ("scan", "jvp-in-loop", "diagonal"))]
 )
-@pytest.mark.parametrize("dtype", [pytest.param("float32", marks=pytest.mark.by_turns(2)), "float64"])
+@pytest.mark.parametrize("dtype", [pytest.param("float32", marks=pytest.mark.by_turns(4)), "float64"])
 def test_inside_a_local_energy(form, dtype, run_raised):
     function = local_energy(smooth, FORMS[form])
     arrays = jax.tree.map(lambda array: np.asarray(array, dtype), (WEIGHTS, X))
@@ -197,7 +197,7 @@ STARTS = {
 }
 
 
-@pytest.mark.by_turns(1, "fori-positions")
+@pytest.mark.by_turns(4, "fori-positions")
 @pytest.mark.parametrize(
     ("loop", "start"), [*(("fori", start) for start in STARTS), ("scan", "gradient"), ("while", "gradient")]
 )
@@ -321,7 +321,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.by_turns(1, "without-directions")
+@pytest.mark.by_turns(4, "without-directions")
 @pytest.mark.parametrize("other", OTHERS)
 def test_complex_loops_that_stay_are_not_split(other, run_raised):
     def of_one(y):

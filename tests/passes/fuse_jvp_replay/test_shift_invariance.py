@@ -13,7 +13,7 @@ from fusionlab.passes.fuse_jvp_replay.recognise import candidate_of_loop
 from ..laplacian_assertions import assert_refused, assert_rewritten, rewritten
 from ..laplacian_functions import LOOPS, WEIGHTS, X, alone, exact, features, local_energy, psi
 
-pytestmark = pytest.mark.usefixtures("directions")
+pytestmark = [pytest.mark.usefixtures("directions"), pytest.mark.slow]
 
 FAR = 400.0
 """A squared distance that no position of a trial has."""
@@ -119,7 +119,7 @@ def by_place(weights, x):
     return shifted(terms, terms[jnp.argmax(terms)]) - decay(x)
 
 
-@pytest.mark.by_turns(2, "smallest-1", "other_rows-0")
+@pytest.mark.by_turns(4, "smallest-1", "other_rows-0")
 @pytest.mark.parametrize(
     ("log_psi", "held"),
     [
@@ -144,7 +144,7 @@ def test_only_extremes_that_drop_out_are_held_constant(log_psi, held, lowered):
     assert len(find_laplacian(candidate_of_loop(flat, replay)).stop_gradient) == held
 
 
-@pytest.mark.by_turns(2, "by_hand")
+@pytest.mark.by_turns(4, "by_hand")
 @pytest.mark.parametrize("log_psi", [by_hand, smallest, other_rows, by_place], ids=lambda value: value.__name__)
 @pytest.mark.parametrize("passes", ["sparsify-directions", pytest.param("collapse-replay", marks=pytest.mark.slow)])
 def test_a_value_with_shifts_is_rewritten(passes, log_psi, run_raised):
@@ -167,7 +167,7 @@ OF_AN_INTEGER = {
 }
 
 
-@pytest.mark.by_turns(2, "clip")
+@pytest.mark.by_turns(4, "clip")
 @pytest.mark.parametrize(
     "name",
     [
