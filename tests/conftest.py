@@ -92,12 +92,6 @@ _WITHOUT_EXACT = {command: {"no_exact": True} for command in ("apply", "bisect",
 
 
 @pytest.fixture
-def without_exact_checks() -> None:
-    """The test is not about exact verdicts, which would take most of its time: its commands and optimised functions
-    have none, as by ``--no-exact``."""
-
-
-@pytest.fixture
 def processes() -> None:
     """The test runs checks in processes of their own, as users do."""
 
@@ -106,10 +100,15 @@ def processes() -> None:
 def exact_checks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands and optimised functions are checked exactly, as those of users, but in this process: to start one takes
     seconds."""
-    if "without_exact_checks" in request.fixturenames:
-        monkeypatch.setattr(rewriting, "compare_files", lambda *_: Identity("not-covered", 0, 0, 1.0, "a test"))
-    elif "processes" not in request.fixturenames:
+    if "processes" not in request.fixturenames:
         monkeypatch.setattr(isolated, "call", _compared_here)
+
+
+@pytest.fixture
+def without_exact_checks(exact_checks: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test is about the check by floating point: its commands have no other, as by ``--no-exact``, nor have its
+    optimised functions, where an exact verdict that comes in time spares variants of the arguments."""
+    monkeypatch.setattr(rewriting, "compare_files", lambda *_: Identity("not-covered", 0, 0, 1.0, "a test"))
 
 
 def _compared_here(function: Callable[..., Any], *arguments: Any, **limits: Any) -> Any:

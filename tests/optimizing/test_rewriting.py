@@ -32,6 +32,8 @@ from tests.optimizing.functions import (
     wrong,
 )
 
+pytestmark = pytest.mark.usefixtures("without_exact_checks")
+
 ON_GIVEN, ON_VARIED = "the given arguments", "the given arguments and variants of them"
 LINE = r" at test_rewriting.py:\d+.*; instead: "
 NO_VALUE = "not-checked on the given .*: no input gave a finite value"
@@ -324,6 +326,10 @@ def decided(function, *given):
 @pytest.mark.usefixtures("no_processes")
 class TestExactVerdicts:
     """They are told and kept, under a budget, and never decisive."""
+
+    @pytest.fixture
+    def without_exact_checks(self):
+        """They have them."""
 
     def test_identical_is_told_first_and_remembered(self, tmp_path):
         for remembered in (False, True):
