@@ -5,13 +5,15 @@
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
   $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# Modules are compiled when they are imported, which most are not.
+INSTALL := -m pip --disable-pip-version-check install --quiet --no-compile
+PIP := $(BIN)/python $(INSTALL)
 
 help:
 	@echo "make study      the main job: PauliNet's replay, rewritten, checked and counted"
 	@echo "make test       lint, types and tests (but the slow and the long ones)"
 	@echo "make test-slow  the slow tests"
-	@echo "make full       the long tests, before a release, into studies/full-run.json; about an hour"
+	@echo "make full       the long tests and whole families, before a release, into studies/full-run.json; hours"
 	@echo "make fuzz       random programs, replays, integers, pairs, damaged files, into studies/fuzzing.json; an hour:"
 	@echo "                SEED=0 FILES=20000 PROGRAMS=400 REPLAYS=80 INTEGERS=2000 PAIRS=100000 MINUTES=90"
 	@echo "make check      lint and types only"
@@ -41,8 +43,11 @@ test: check
 test-slow: .venv/.test-installed
 	$(BIN)/python -m pytest -m "slow and not full" $(XDIST) $(IN_ORDER) $(PYTEST_OPTIONS)
 
+# With JAX 0.9, too, which CI leaves to the versions below and above it.
 full: .venv/.test-installed
 	$(BIN)/python -m tests.full --numprocesses $(WORKERS)
+	@if [ -n "$(MIDDLE_PYTHON)" ]; then $(MAKE) test-middle; \
+	  else echo "test-middle was left out: it needs Python 3.12, and none was found"; fi
 
 SEED ?= 0
 FILES ?= 20000
@@ -56,16 +61,11 @@ fuzz: .venv/.test-installed
 	$(BIN)/python -m tests.fuzzing --seed $(SEED) --files $(FILES) --programs $(PROGRAMS) --replays $(REPLAYS) \
 	  --integers $(INTEGERS) --pairs $(PAIRS) --minutes $(MINUTES)
 
-# What touches interfaces that JAX, XLA and click may change: lowering, MLIR's bindings and the rules of raising (cases
-# of every op and of every pass), compiling and what XLA writes of it, Pallas, the profiler, JAX's primitives, and the
-# command line. What our algorithms compute does not depend on the versions once these hold.
-VERSION_TESTS := tests/hlo/test_lowering.py tests/hlo/test_program.py tests/hlo/optimised/test_parser.py \
-  tests/codegen/raising/test_raising.py tests/codegen/test_compile.py tests/codegen/kernels/test_row_kernels.py \
-  tests/ledger/test_ledger.py tests/ledger/test_thunks.py tests/measure/test_profiler.py \
-  $(shell grep -l '^from .case_files import test_case' tests/passes/test_*.py) tests/optimizing/test_optimize.py tests/testing tests/test_jax_setup.py \
-  tests/optimizing/test_rewriting.py tests/optimizing/test_collectives.py tests/cli/test_bad_input.py tests/cli/test_apply.py \
-  tests/codegen/test_between_collectives.py tests/equivalence/test_several_devices.py tests/cli/test_several_devices.py
-VERSION_OPTIONS := -m "not slow and not full" -p no:cacheprovider $(XDIST)
+# What touches interfaces that JAX, XLA and click may change is marked ``versions``: lowering, MLIR's bindings and the
+# rules of raising (cases of every op and of every pass), compiling and what XLA writes of it, Pallas, the profiler,
+# JAX's primitives, and the command line. What our algorithms compute does not depend on the versions once these hold.
+VERSION_TESTS = $(shell grep -rlE 'mark\.versions|import test_case' tests --include='test_*.py')
+VERSION_OPTIONS = -m "versions and not slow and not full" -p no:cacheprovider $(XDIST) $(IN_ORDER) $(VERSION_TESTS)
 # JAX 0.11 needs Python 3.12 or 3.13; override with `make NEWEST_PYTHON=...`, MIDDLE_PYTHON likewise. An interpreter on the
 # PATH can be a shim of pyenv that ends with an error, and HOME can be unset or another's: pyenv's own folders are looked
 # through as well.
@@ -77,15 +77,14 @@ MIDDLE_PYTHON ?= $(call python_of,3.12)
 NEWEST_PYTHON ?= $(or $(call python_of,3.13),$(MIDDLE_PYTHON))
 
 test-lowest: .venv-lowest/.installed
-	.venv-lowest/bin/python -m pytest $(VERSION_OPTIONS) $(VERSION_TESTS)
+	.venv-lowest/bin/python -m pytest $(VERSION_OPTIONS)
 
 # Between them: JAX 0.9, on Python 3.12.
 test-middle: .venv-middle/.installed
-	.venv-middle/bin/python -m pytest $(VERSION_OPTIONS) $(VERSION_TESTS)
+	.venv-middle/bin/python -m pytest $(VERSION_OPTIONS)
 
 test-newest: .venv-newest/.installed
-	.venv-newest/bin/python -m pytest $(VERSION_OPTIONS) $(VERSION_TESTS)
-	.venv-newest/bin/python -m pytest -p no:cacheprovider tests/optimizing/test_optimize.py -k several_devices
+	.venv-newest/bin/python -m pytest $(subst not slow,(newest or not slow),$(VERSION_OPTIONS))
 
 # What these codes take decides the versions: DeepQMC pins JAX below 0.9, NetKet takes the newest that we do.
 test-codes: .venv-deepqmc/.installed .venv-netket/.installed
@@ -106,7 +105,7 @@ middle-python:
 
 .venv-lowest/.installed: pyproject.toml requirements-lowest.txt
 	rm -rf .venv-lowest && $(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/python -m pip --disable-pip-version-check install --quiet -c requirements-lowest.txt \
+	.venv-lowest/bin/python $(INSTALL) -c requirements-lowest.txt \
 	  --editable '.[targets,models]' pytest pytest-xdist hypothesis
 	@touch $@
 
@@ -116,7 +115,7 @@ middle-python:
 .venv-middle/.installed .venv-newest/.installed: .venv-%/.installed: pyproject.toml
 	@test -n "$(PYTHON_OF)" || { echo "$* needs Python 3.12 or 3.13, and none was found" >&2; exit 2; }
 	rm -rf .venv-$* && $(PYTHON_OF) -m venv .venv-$*
-	.venv-$*/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[targets,models]' $(JAX) \
+	.venv-$*/bin/python $(INSTALL) --editable '.[targets,models]' $(JAX) \
 	  pytest pytest-xdist hypothesis
 	@touch $@
 
@@ -125,12 +124,12 @@ middle-python:
 .venv-deepqmc/.installed .venv-netket/.installed: .venv-%/.installed: pyproject.toml
 	@test -n "$(PYTHON_OF)" || { echo "$* needs Python 3.12, and none was found: say make MIDDLE_PYTHON=..." >&2; exit 2; }
 	rm -rf .venv-$* && $(PYTHON_OF) -m venv .venv-$*
-	.venv-$*/bin/python -m pip --disable-pip-version-check install --quiet --editable . $(CODE) pytest hypothesis
+	.venv-$*/bin/python $(INSTALL) --editable . $(CODE) pytest hypothesis
 	@touch $@
 
 # XLA's plugin is to be of the version of the JAX that the code took.
 .venv-%/.targets-installed: .venv-%/.installed
-	.venv-$*/bin/python -m pip --disable-pip-version-check install --quiet folx \
+	.venv-$*/bin/python $(INSTALL) folx \
 	  jax-cuda12-plugin==$$(.venv-$*/bin/python -c 'import jax; print(jax.__version__)')
 	@touch $@
 

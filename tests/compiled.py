@@ -9,13 +9,13 @@ names holds one cache for each state of the sources, so that no run reads what a
 from __future__ import annotations
 
 import atexit
-import hashlib
 import os
 import shutil
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tests.turns import digest_of_sources
+
 _NAMED, _OF_THIS_RUN = "FUSIONLAB_TEST_CACHE", "FUSIONLAB_TEST_CACHE_OF_THIS_RUN"
 
 
@@ -45,10 +45,7 @@ def _of_make() -> Path | None:
     named = os.environ.get(_NAMED)
     if not named:
         return None
-    digest = hashlib.sha256()
-    for path in sorted(path for top in ("fusionlab", "workloads") for path in (ROOT / top).rglob("*.py")):
-        digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
-    folder = Path(named) / digest.hexdigest()[:16]
+    folder = Path(named) / digest_of_sources()[:16]
     for other in Path(named).glob("*"):
         if other != folder:
             shutil.rmtree(other, ignore_errors=True)

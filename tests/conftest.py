@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fusionlab.jax_setup import set_environment
+from tests import turns
 from tests.compiled import cache_with_shared_compiles, share_compiled_programs
 
 set_environment()
@@ -34,24 +35,29 @@ from fusionlab.subprocesses import ProcessFailed, call, decode, encode  # noqa: 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="Write the golden files instead of comparing them.")
+    parser.addoption(turns.OPTION, action="store_true", help="Mark all tests that take turns as those of make full.")
 
 
 FIRST = (
-    "docs/test_pages.py", "passes/test_tiny_workloads.py", "workloads/test_laplacians.py",
-    "cli/test_study.py", "test_main_job.py", "workloads/test_deepqmc_adapter.py",
-    "workloads/test_deepqmc_agreement.py", "passes/fuse_jvp_replay/test_recognise.py", "hlo/test_walker_axes.py",
-    "passes/test_deepqmc.py", "measure/test_session.py", "workloads/test_ansatze.py", "cli/test_bench.py",
-    "cli/test_facts_of_paulinet.py", "passes/fuse_jvp_replay/test_shift_invariance.py",
-    "codegen/laplacian/test_jets.py",
-    "equivalence/exact/test_rules.py", "passes/test_numbers.py", "passes/fuse_jvp_replay/test_equal_inputs.py",
-    "workloads/test_train_step.py", "optimizing/test_optimize.py", "codegen/raising/test_raising.py",
-    "passes/fuse_jvp_replay/test_entry.py", "passes/fuse_jvp_replay/test_guards.py", "search/test_best.py",
-    "passes/test_interface.py", "workloads/test_programs.py", "fuzzing/test_programs.py", "test_benchmarks.py",
+    "docs/test_pages.py", "passes/fuse_jvp_replay/test_identify.py", "test_main_job.py", "workloads/test_laplacians.py",
+    "passes/test_tiny_workloads.py", "forms/test_forms.py", "passes/fuse_jvp_replay/test_recognise.py",
+    "passes/fuse_jvp_replay/test_guards.py", "passes/fuse_jvp_replay/test_weights.py",
+    "passes/fuse_jvp_replay/test_shift_invariance.py", "workloads/test_deepqmc_adapter.py",
+    "workloads/test_deepqmc_agreement.py", "codegen/laplacian/test_jets.py", "optimizing/test_rewriting.py",
+    "optimizing/test_optimize.py", "hlo/test_walker_axes.py", "cli/test_facts_of_paulinet.py", "passes/test_deepqmc.py",
+    "measure/test_session.py", "workloads/test_ansatze.py", "cli/test_bench.py", "cli/test_models.py",
+    "codegen/raising/test_raising.py", "codegen/laplacian/test_slogdet.py", "equivalence/exact/test_rules.py",
+    "passes/test_numbers.py", "passes/test_interface.py", "passes/fuse_jvp_replay/test_equal_inputs.py",
+    "passes/fuse_jvp_replay/test_entry.py", "passes/fuse_jvp_replay/test_choose.py", "workloads/test_train_step.py",
+    "browser/test_report.py", "bisection/test_mutations.py", "search/test_best.py", "workloads/test_programs.py",
+    "fuzzing/test_programs.py", "test_benchmarks.py",
 )  # fmt: skip
 """The files of either tier that take longest: begun first, so that no process is left alone with one at the end."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(tryfirst=True)  # before the tests of a tier are chosen by their marks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    turns.mark_turns(items, config.getoption(turns.OPTION))
     ranks = {Path(__file__).parent / name: rank for rank, name in enumerate(FIRST)}
     items.sort(key=lambda item: ranks.get(item.path, len(FIRST)))
 
@@ -86,15 +92,27 @@ _WITHOUT_EXACT = {command: {"no_exact": True} for command in ("apply", "bisect",
 
 
 @pytest.fixture
-def exact_checks() -> None:
-    """The test is about exact verdicts: its commands and optimised functions have them, as those of users do."""
+def processes() -> None:
+    """The test runs checks in processes of their own, as users do."""
 
 
 @pytest.fixture(autouse=True)
-def no_exact_checks_of_optimize(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Optimised functions are not checked exactly: each would start a process."""
-    if "exact_checks" not in request.fixturenames:
-        monkeypatch.setattr(rewriting, "compare_files", lambda *_: Identity("not-covered", 0, 0, 1.0, "a test"))
+def exact_checks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands and optimised functions are checked exactly, as those of users, but in this process: to start one takes
+    seconds."""
+    if "processes" not in request.fixturenames:
+        monkeypatch.setattr(isolated, "call", _compared_here)
+
+
+@pytest.fixture
+def without_exact_checks(exact_checks: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test is about the check by floating point: its commands have no other, as by ``--no-exact``, nor have its
+    optimised functions, where an exact verdict that comes in time spares variants of the arguments."""
+    monkeypatch.setattr(rewriting, "compare_files", lambda *_: Identity("not-covered", 0, 0, 1.0, "a test"))
+
+
+def _compared_here(function: Callable[..., Any], *arguments: Any, **limits: Any) -> Any:
+    return (call_here if function is isolated.compare else call)(function, *arguments, **limits)
 
 
 class _Flushed:
@@ -113,13 +131,13 @@ class _Flushed:
 def cli(compile_cache: None, request: pytest.FixtureRequest) -> Callable[..., Result]:
     """``cli("dump", "--model", ..., code=0)``: click's result (``stdout``, ``stderr``), of that exit code if given.
 
-    Commands leave out the exact check, as by ``--no-exact``, but for a test that asks for ``exact_checks``.
+    Commands leave out the exact check, as by ``--no-exact``, in a test that asks for ``without_exact_checks``.
     """
 
     # click 8.1 gives stderr apart only when asked; 8.2 always does, and has no such option.
     apart = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
 
-    defaults = {} if "exact_checks" in request.fixturenames else _WITHOUT_EXACT
+    defaults = _WITHOUT_EXACT if "without_exact_checks" in request.fixturenames else {}
 
     def run(*arguments: Any, code: int | None = None) -> Result:
         words = [str(argument) for argument in arguments]

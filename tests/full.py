@@ -2,8 +2,8 @@
 
     python -m tests.full [--numprocesses N] [--out FILE.json] [pytest's options, e.g. -k NAME]
 
-They are marked ``full``; every one has a smaller case in the tiers of CI. The record has each test with its outcome and
-seconds, and is committed with the release.
+They are marked ``full`` or ``by_turns``; every one has a smaller case in the tiers of CI. The record has each test with
+its outcome and seconds, and is committed with the release.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 
 from fusionlab.codegen.compile import versions
+from tests import turns
 
 ROOT = Path(__file__).parents[1]
 
@@ -54,7 +55,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "studies" / "full-run.json")
     given, others = parser.parse_known_args()
     record, started = Record(), time.monotonic()
-    words = ["-m", "full", "--numprocesses", given.numprocesses, "--dist", "loadfile", *others, str(ROOT / "tests")]
+    tier = ["-m", "full", turns.OPTION]
+    words = [*tier, "--numprocesses", given.numprocesses, "--dist", "loadfile", *others, str(ROOT / "tests")]
     code = int(pytest.main(words, plugins=[record]))
     document = {
         "revision": _revision(),

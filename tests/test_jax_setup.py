@@ -5,7 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from fusionlab.jax_setup import VARIABLES, captured_stderr
+
+pytestmark = pytest.mark.versions
 
 ROOT = Path(__file__).parent.parent
 

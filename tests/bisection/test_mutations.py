@@ -22,7 +22,9 @@ def programs(lowered):
 
 
 def marked(mutation):
-    return pytest.param(mutation, id=mutation.name.replace(" ", "-"), marks=() if mutation.fast else pytest.mark.slow)
+    return pytest.param(
+        mutation, id=mutation.name.replace(" ", "-"), marks=() if mutation.fast else pytest.mark.by_turns(3)
+    )
 
 
 @pytest.mark.parametrize("mutation", [marked(mutation) for mutation in MUTATIONS])

@@ -14,6 +14,8 @@ from tests.browser.conftest import HOSTILE
 from tests.browser.reading import boxes, details, every, line, load, one, rows_of, until
 from tests.report.test_looks import contrast, luminance
 
+pytestmark = pytest.mark.slow
+
 SECTIONS = (
     "summary", "launches", "graph", "replay", "clusters", "refusals", "changes", "equivalence", "roofline", "measured",
     "reproduce",

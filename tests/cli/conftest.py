@@ -29,11 +29,6 @@ def few_processes(request):
 
 
 @pytest.fixture
-def processes():
-    """The test runs checks in processes of their own, as users do."""
-
-
-@pytest.fixture
 def replay_file(lowered, tmp_path) -> Path:
     """A counted sum over directions in a file, lowered for the CPU."""
     x = np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(3, 4)

@@ -10,6 +10,8 @@ import pytest
 
 from tests.cli.test_pass_through import DYNAMIC_FUNCTION, module
 
+pytestmark = pytest.mark.versions
+
 CASES = [
     line.split(" => ")
     for line in (Path(__file__).parent / "bad_input.txt").read_text().splitlines()

@@ -55,7 +55,6 @@ each = pytest.mark.parametrize(
     ids=EACH, indirect=["arguments"],
 )  # fmt: skip
 of_one = pytest.mark.parametrize("arguments", [IDENTICAL], indirect=True)
-pytestmark = pytest.mark.usefixtures("exact_checks")
 KEYS = {"result", "draws", "primes", "error_probability", "reason", "first_difference", "walkers", "at_ties"}
 
 

@@ -22,7 +22,7 @@ def broken(monkeypatch):
     [("apply",), ("apply", "--unchecked"), ("check",), ("check", "--exact"), ("bisect",)],
     ids=lambda command: " ".join(command),
 )
-def test_a_failing_pass_is_exit_code_1(command, cli, exact_checks, replay_file, tmp_path):
+def test_a_failing_pass_is_exit_code_1(command, cli, replay_file, tmp_path):
     out = tmp_path / "out"
     options = () if command[0] == "check" else ("--out", out)
     result = cli(*command, replay_file, "--pass", "batch-replay", "--target", "cpu", "--quiet", *options, code=1)

@@ -21,6 +21,8 @@ from fusionlab.hlo.view import functions_of
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
+pytestmark = pytest.mark.versions
+
 MESH = AbstractMesh((4,), ("walkers",), axis_types=(AxisType.Auto,))
 WEIGHTS = np.arange(9, dtype=np.float32).reshape(3, 3) / 9
 

@@ -11,6 +11,8 @@ from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.program import Program
 from tests.optional_packages import needs_the_cuda_plugin
 
+pytestmark = pytest.mark.versions
+
 
 def loop(x):
     return jax.lax.fori_loop(0, 3, lambda _, a: jnp.tanh(a @ a) * 0.5, x)

@@ -113,7 +113,6 @@ NETWORKS = {
 }
 
 
-@pytest.mark.usefixtures("exact_checks")
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_module_of_any_library(name):
     log_psi, parameters = NETWORKS[name]()

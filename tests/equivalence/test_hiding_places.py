@@ -156,6 +156,7 @@ def test_a_model_in_float64_is_checked_by_the_same_command(cli, recwarn):
     assert not [warning for warning in recwarn if "float64" in str(warning.message)]
 
 
+@pytest.mark.slow
 def test_an_optimiser_of_a_check_has_made_steps():
     """At its beginning its moments are zero, and hide whatever is done with them."""
     workload = catalogue.build("ferminet", "LiH", program="train-step", walkers=2, size="tiny")

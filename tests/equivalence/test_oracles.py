@@ -30,6 +30,7 @@ def truth(workload):
     return [(sample, run(sample.arrays)) for sample in (samples[1], samples[-1])]
 
 
+@pytest.mark.slow
 def test_brute_force_agrees_with_the_models_energy(workload, truth):
     for sample, energies in truth:
         found = ask_brute_force(workload, sample, energies)

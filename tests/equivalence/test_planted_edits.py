@@ -174,7 +174,7 @@ def mistaken(pattern, replacement, place):
     return lambda text: replaced(re.compile(pattern), lambda found: found.expand(replacement), text, place)
 
 
-@pytest.mark.slow
+@pytest.mark.by_turns(4)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_in_a_network_is_seen_exactly(name, of_one_walker, assert_seen):
     pattern, replacement, places = MISTAKES[name]

@@ -20,6 +20,8 @@ from fusionlab.subprocesses import ProcessFailed
 from tests.conftest import call_here
 from tests.equivalence.mapped import clipped, energies, lowered
 
+pytestmark = pytest.mark.versions
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -54,6 +56,7 @@ def test_a_rewritten_program_runs_on_as_many_devices(original, rewritten):
     assert len(verdict.outputs) == 2
 
 
+@pytest.mark.slow
 def test_a_mesh_of_one_device_is_no_exception():
     """JAX lowers its program without a shard_map, and with collectives of one member."""
     alone = lowered(clipped, devices=1)
@@ -150,6 +153,7 @@ def test_what_takes_too_long_is_compared_by_function(original, rewritten, failin
     assert "outside of their functions" in unknown.reason
 
 
+@pytest.mark.slow
 def test_a_collective_without_truth_leaves_the_functions_to_compare():
     """No rule says what ``collective_broadcast`` means; both programs have the same."""
 

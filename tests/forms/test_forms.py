@@ -1,4 +1,4 @@
-"""The matrix of forms and networks (``python -m tests.forms``): a tenth of it in CI, the whole in ``make full``."""
+"""The matrix of forms and networks (``python -m tests.forms``): a part of it by turns, the whole in ``make full``."""
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ FAST = {
     "complex-periodic": ["trace-of-hessian"],
     "recurrent": ["jvp-in-loop"],
 }  # fmt: skip
-SLOW = {
+BY_TURNS = {
     "mlp-with-pairs": [
         "scan-unrolled", "mapped-in-batches", "one-hot-directions", "nested-jvp", "with-squares", "start-of-gradient",
         "jacrev-of-jacfwd", "per-particle", "diagonal-kept", "per-electron", "while-loop", "old-ferminet",
@@ -43,7 +43,7 @@ SLOW = {
 }  # fmt: skip
 FORWARD = [
     *((form, network) for network in FAST for form in FAST[network]),
-    *(pytest.param(form, network, marks=pytest.mark.slow) for network in SLOW for form in SLOW[network]),
+    *(pytest.param(form, network, marks=pytest.mark.by_turns(4)) for network in BY_TURNS for form in BY_TURNS[network]),
 ]
 
 
@@ -76,7 +76,7 @@ def test_a_layer_of_any_kind(layer):
     assert (found["result"], found["exact"]) == ("forward", "identical"), found
 
 
-@pytest.mark.slow
+@pytest.mark.by_turns(4)
 @pytest.mark.parametrize("form", ["fori", "jvp-in-loop"])
 @pytest.mark.parametrize("layer", LAYERS)
 def test_layers_of_all_kinds(form, layer):
@@ -91,28 +91,15 @@ def test_a_factorisation_without_a_rule_is_named(layer):
     assert any("custom call @lapack_" in event.reason for event in found.events), found.events
 
 
-TENTH = range(5, len(CELLS), 10)
-
-
-def _is_not_wrong(at):
+@pytest.mark.by_turns(40)
+@pytest.mark.parametrize("at", range(len(CELLS)))
+def test_the_matrix_is_not_wrong(at):
     found = cell(*CELLS[at])
     assert found["result"] != "wrong", found
     assert found["result"] in ("forward", "not JAX") or found["reason"], "a refusal has its reason"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("at", TENTH)
-def test_a_tenth_of_the_matrix_is_not_wrong(at):
-    _is_not_wrong(at)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("at", [at for at in range(len(CELLS)) if at not in TENTH])
-def test_the_rest_of_the_matrix_is_not_wrong(at):
-    _is_not_wrong(at)
-
-
-@pytest.mark.slow
+@pytest.mark.by_turns(2)
 @pytest.mark.parametrize("seed", [65, 268, 395, *range(3000, 3007)])
 def test_random_compositions_are_forward(seed):
     found = drawn(seed).judged()

@@ -10,6 +10,8 @@ from fusionlab.errors import InputError
 from fusionlab.hlo.lowering import jaxpr_text, lower
 from fusionlab.workload import Workload
 
+pytestmark = pytest.mark.versions
+
 
 def _log_psi(params, positions):
     with jax.named_scope("features"):

@@ -14,6 +14,8 @@ from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program, program_view, without_view
 from fusionlab.hlo.view import TensorType, public_function
 
+pytestmark = pytest.mark.versions
+
 ADD = """func.func public @main(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
   %0 = stablehlo.add %x, %x : tensor<3x2xf32>
   return %0 : tensor<3x2xf32>

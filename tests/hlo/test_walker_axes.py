@@ -217,7 +217,10 @@ def _assert_same_at_three_walkers(workload, platform):
 @pytest.mark.parametrize(
     "name",
     [
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("psiformer", "paulinet", "ferminet", "orbformer")),
+        *(
+            pytest.param(name, marks=pytest.mark.by_turns(3))
+            for name in ("psiformer", "paulinet", "ferminet", "orbformer")
+        ),
         pytest.param("psiformer-deepqmc", marks=pytest.mark.full),
     ],
 )

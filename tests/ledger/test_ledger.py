@@ -12,6 +12,8 @@ from fusionlab.ledger.ledger import count_launches, launches
 from tests.ledger.by_hand import compiled_of, text_of
 from tests.optional_packages import needs_the_cuda_plugin
 
+pytestmark = pytest.mark.versions
+
 PRODUCTS = {"kCublasLtMatmul", "custom-call"}
 """XLA's thunk, and what the scheduled HLO has where XLA writes no names of thunks (before JAX 0.10)."""
 SQUARE = jax.ShapeDtypeStruct((16, 16), jnp.float32)

@@ -6,6 +6,8 @@ from fusionlab.hlo.optimised.parser import parse_optimized
 from fusionlab.ledger.thunks import captured_thunks, parse_thunks, scheduled_thunks
 from tests.ledger.by_hand import compiled_of, text_of
 
+pytestmark = pytest.mark.versions
+
 SEQUENCE = text_of("oddities.thunks")
 
 

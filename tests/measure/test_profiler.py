@@ -15,6 +15,8 @@ from fusionlab.measure.comparison import kernels_of
 from fusionlab.measure.device_time import condensed, device_time, join, kernel_table, union_us
 from fusionlab.measure.profiler import Event, device_events, run_windows, split_runs, trace_runs
 
+pytestmark = pytest.mark.versions
+
 
 def event(name, start_us, duration_us, *stats):
     """An event, a line or a plane has what is read of those of ``jax.profiler.ProfileData``, and no more."""

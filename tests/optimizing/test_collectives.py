@@ -9,6 +9,8 @@ from jax.extend.core import jaxpr_as_fun
 
 from fusionlab.optimizing.collectives import evaluate, has_collectives
 
+pytestmark = pytest.mark.versions
+
 W = np.linspace(-1, 1, 9, dtype=np.float32).reshape(3, 3)
 X = np.linspace(0, 1, 24, dtype=np.float32).reshape(4, 2, 3)
 

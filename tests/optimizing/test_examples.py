@@ -65,6 +65,7 @@ def test_deepqmc_s_evaluation(example):
         np.testing.assert_allclose(row.optimized, row.plain, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_snippets_of_the_page(compile_cache, capsys):
     page = (ROOT / "docs" / "optimize.md").read_text()
     names = {}

@@ -8,6 +8,8 @@ import pytest
 import fusionlab
 from tests.optimizing.functions import arguments, decision_of, log_psi
 
+pytestmark = pytest.mark.slow
+
 WEIGHTS = np.linspace(0.5, 2.0, 6).reshape(2, 3)
 PARAMETERS, X = arguments(5)
 
@@ -32,6 +34,7 @@ def same(found, wanted):
         np.testing.assert_allclose(one, other, 2e-4, 2e-4)
 
 
+@pytest.mark.by_turns(4, "mass")
 @pytest.mark.parametrize(
     "weights", [(), (WEIGHTS,), (2.0,), (np.array([[1.0], [3.0]]),)], ids=["none", "each", "one", "mass"]
 )
@@ -46,6 +49,7 @@ def test_weights_that_are_traced():
     same(found, jax.vmap(lambda x: expected(of(PARAMETERS), x, WEIGHTS))(X))
 
 
+@pytest.mark.slow
 def test_parameters_of_a_surrounding_function_and_further_arguments():
     """As codes write it: made within the traced function, of a closure; or of all arguments."""
     made = []
@@ -60,11 +64,13 @@ def test_parameters_of_a_surrounding_function_and_further_arguments():
     same(jax.vmap(alone(lambda x, parameters: log_psi(parameters, x)), (0, None))(X, PARAMETERS), wanted)
 
 
+@pytest.mark.slow
 def test_it_is_differentiated():
     found = jax.grad(lambda x: alone(of(PARAMETERS))(x)[0])(X[0])
     same(found, jax.grad(lambda x: expected(of(PARAMETERS), x)[0])(X[0]))
 
 
+@pytest.mark.slow
 def test_complex_values_part_by_part():
     laplacian = alone(lambda x: log_psi(PARAMETERS, x) + 1j * jnp.sin(x).sum())
     total, gradient = jax.vmap(laplacian)(X)

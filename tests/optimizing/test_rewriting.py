@@ -32,6 +32,8 @@ from tests.optimizing.functions import (
     wrong,
 )
 
+pytestmark = pytest.mark.usefixtures("without_exact_checks")
+
 ON_GIVEN, ON_VARIED = "the given arguments", "the given arguments and variants of them"
 LINE = r" at test_rewriting.py:\d+.*; instead: "
 NO_VALUE = "not-checked on the given .*: no input gave a finite value"
@@ -82,11 +84,13 @@ def test_a_wrong_rewrite_is_found_whatever_hides_it_and_the_original_runs(functi
         assert optimized(1.0, 0.6) == jax.jit(repeated)(1.0, 0.6)
 
 
+@pytest.mark.versions
 def test_inside_a_jit_it_is_found_on_drawn_numbers():
     with pytest.warns(NotOptimizedWarning, match="different on drawn arguments"):
         assert jax.jit(wrong())(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("check", ["once", "always"])
 @pytest.mark.parametrize("look", ["lower", "trace", "eval_shape"])
 def test_a_function_that_was_lowered_first_is_checked_on_the_arguments_of_its_call(check, look):
@@ -191,6 +195,7 @@ def test_a_call_of_itself_is_not_checked_on_the_outer_call_s_arguments():
     assert [(decision.compared_on, decision.alone) for decision in of_itself] == [("drawn arguments", False)]
 
 
+@pytest.mark.versions
 def test_options_of_the_compiler_reach_the_check(monkeypatch):
     seen, compared = [], Runners.compared
     monkeypatch.setattr(Runners, "compared", lambda self, *a, **k: seen.append(self.options) or compared(self, *a, **k))
@@ -239,6 +244,7 @@ def calling_back(x, w):
     return repeated(called, w)
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("check", ["once", "never"])
 @pytest.mark.parametrize(
     ("function", "expected", "message"),
@@ -256,6 +262,7 @@ def test_a_function_with_effects_or_callbacks_runs_as_it_is(function, expected, 
     assert ("seen 1.0" in capfd.readouterr().out) == (function is printing)
 
 
+@pytest.mark.versions
 def test_an_opaque_call_is_named_with_what_can_be_done():
     """The check needs every operation in float64, and of a library call that is not known it has none."""
 
@@ -316,9 +323,13 @@ def decided(function, *given):
     return decision
 
 
-@pytest.mark.usefixtures("exact_checks", "no_processes")
+@pytest.mark.usefixtures("no_processes")
 class TestExactVerdicts:
     """They are told and kept, under a budget, and never decisive."""
+
+    @pytest.fixture
+    def without_exact_checks(self):
+        """They have them."""
 
     def test_identical_is_told_first_and_remembered(self, tmp_path):
         for remembered in (False, True):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
+import pytest
 
 from fusionlab.equivalence.exact.identity import compare_exactly
 from fusionlab.hlo.ops import NUMPY
@@ -53,6 +54,7 @@ def described(event):
     return ("applied", event.what) if isinstance(event, Applied) else (f"declined {event.kind}", event.reason)
 
 
+@pytest.mark.versions
 def test_case(case, golden, run_raised):
     """The events, the module that comes out, that it is identical, and its numbers, of one run of the pipeline."""
     pipeline, platform, events = expectations(case)

@@ -19,6 +19,7 @@ def expected(run_directly):
         }
 
 
+@pytest.mark.by_turns(4, "fuse-jvp-replay{chunk=3}", "layout")
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_same_numbers_in_float64(name, pipeline, loop_program, rewritten, expected, run_raised):

@@ -1,6 +1,7 @@
 """Every pass on the tiny form of all four ansätze: a second run changes nothing, and the numbers stay.
 
-Adding a pass adds no line here. The slow tier has each pass on one of the four, ``make full`` on all.
+Adding a pass adds no line here. The slow tier has a third of the passes on one of the four by turns,
+``make full`` all on all.
 """
 
 import functools
@@ -14,6 +15,7 @@ from fusionlab.hlo import lowering
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.view import view_of
 from fusionlab.passes.catalogue import PASSES
+from fusionlab.passes.fuse_jvp_replay import recognise
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.workloads.catalogue import build
@@ -37,7 +39,8 @@ def run(name, program):
 def rewritten():
     """``rewritten(ansatz, pass)``: what the pass makes of sampling and local energy of the ansatz, once."""
     program = functools.cache(lambda ansatz: lowering.lower(tiny(ansatz, "inference-step"), "cuda"))
-    return functools.cache(lambda ansatz, name: run(name, program(ansatz)))
+    made = functools.cache(lambda ansatz, name, _: run(name, program(ansatz)))
+    return lambda ansatz, name: made(ansatz, name, recognise.candidates_without_loop)
 
 
 @pytest.fixture(scope="module")
@@ -66,12 +69,17 @@ def assert_nothing_is_left_to_do(pass_name, result):
     assert again.program is result.program
 
 
-@pytest.mark.slow
+@pytest.mark.by_turns(3)
 @pytest.mark.parametrize("pass_name", PASSES)
-def test_the_numbers_stay_and_a_second_run_changes_nothing(pass_name, rewritten, assert_same_numbers):
-    """On the first ansatz to which it applies; there is one for every pass."""
-    name = next(name for name in ANSATZE if rewritten(name, pass_name).applied)
-    result = rewritten(name, pass_name)
+def test_the_numbers_stay_and_a_second_run_changes_nothing(pass_name, rewritten, assert_same_numbers, monkeypatch):
+    """On the first ansatz to which it applies; there is one for every pass.
+
+    What ``transpose-replay`` makes has sums of its own, and to see that they are no Laplacians takes a minute: that is
+    left to ``make full``.
+    """
+    if pass_name == "transpose-replay":
+        monkeypatch.setattr(recognise, "candidates_without_loop", lambda *_: [])
+    name, result = next(found for found in ((name, rewritten(name, pass_name)) for name in ANSATZE) if found[1].applied)
     assert_nothing_is_left_to_do(pass_name, result)
     assert_same_numbers(name, "inference-step", result.program, 1e-8)
 

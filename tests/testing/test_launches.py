@@ -9,6 +9,8 @@ from fusionlab.errors import InputError
 from fusionlab.testing import assert_fused, assert_launches, assert_no_layout_copies, ledger
 from tests.compiled import cache_with_shared_compiles
 
+pytestmark = pytest.mark.versions
+
 X = jax.ShapeDtypeStruct((64, 6), np.float32)
 W = jax.ShapeDtypeStruct((6, 32), np.float32)
 

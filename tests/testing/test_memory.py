@@ -6,8 +6,11 @@ import weakref
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from fusionlab.testing import ledger
+
+pytestmark = pytest.mark.versions
 
 
 def test_a_ledger_is_not_kept_between_calls():

@@ -9,6 +9,8 @@ from fusionlab.codegen.raising import RaisingFault
 from fusionlab.errors import InputError
 from fusionlab.testing import assert_equivalent, numbers
 
+pytestmark = pytest.mark.versions
+
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
 W = {"w": np.linspace(1, 2, 6, dtype=np.float32).reshape(3, 2), "scale": 0.5}
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.versions
+
 ROOT = Path(__file__).parents[2]
 
 

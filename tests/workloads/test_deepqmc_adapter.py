@@ -33,7 +33,7 @@ def test_the_process_keeps_its_matmul_precision():
     assert jax.config.jax_default_matmul_precision == precision
 
 
-@pytest.mark.slow
+@pytest.mark.by_turns(4)
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("laplacian", [n for n in EXACT if n != "replay"])
 def test_every_laplacian_gives_the_energies_of_deepqmc(laplacian, quickly):

@@ -21,11 +21,11 @@ pytestmark = pytest.mark.usefixtures("x64")
 
 # Derivatives of the fused attention are those of the plain one, so its variants come out the same.
 ANSATZ_TIERS = {
-    **dict.fromkeys(("orbformer", "paulinet", "psiformer-deepqmc"), (pytest.mark.slow,)),
+    **dict.fromkeys(("orbformer", "paulinet", "psiformer-deepqmc"), (pytest.mark.by_turns(4),)),
     "orbformer-flash": (pytest.mark.full,),
 }
 LAPLACIAN_TIERS = {
-    **dict.fromkeys(("scan", "jvp-in-loop", "forward", "forward-sparse"), (pytest.mark.slow,)),
+    **dict.fromkeys(("scan", "jvp-in-loop", "forward", "forward-sparse"), (pytest.mark.by_turns(4),)),
     "vmap": (pytest.mark.full,),
 }
 ESTIMATES = 2000

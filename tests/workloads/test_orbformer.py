@@ -15,6 +15,8 @@ from fusionlab.workloads.molecule import Molecule
 from fusionlab.workloads.molecules import find_molecule
 from tests.workloads.wavefunctions import LIH, abstract, drawn
 
+pytestmark = pytest.mark.slow
+
 TRIPLET = Molecule("LiH triplet", LIH.charges, LIH.positions, spin=2)
 
 

@@ -16,6 +16,8 @@ from fusionlab.workloads.programs.samplers import Sampler
 from fusionlab.workloads.upstream import UPSTREAM
 from tests.workloads.wavefunctions import LIH, drawn, hydrogen, in_tiers
 
+pytestmark = pytest.mark.slow
+
 
 def test_gradient_estimator_is_the_derivative_of_the_energy():
     """dE/da = a - 1, from exact samples of |psi|^2 and exact local energies -a^2/2 + (a - 1)/r."""
@@ -40,6 +42,7 @@ def trained(step, parameters, walkers, tau, seeds):
         yield result
 
 
+@pytest.mark.slow
 def test_training_finds_the_ground_state_of_hydrogen():
     ansatz = hydrogen(0.6)
     step = jax.jit(train_step.build(ansatz, "replay", learning_rate=0.02))

@@ -64,6 +64,7 @@ def close(work, nodes):
     np.testing.assert_allclose(made, plain, rtol=2e-5, atol=2e-4)
 
 
+@pytest.mark.slow
 def test_kernels_compute_what_they_replace(attention):
     """Rows, columns and terms that fill no block, several blocks, axes of two, and two products in one."""
     sums = list(sums_of(attention[0]))

@@ -17,6 +17,8 @@ from fusionlab.passes.interface import Setting
 from fusionlab.workloads.catalogue import build
 from tests.optional_packages import needs_the_cuda_plugin
 
+pytestmark = pytest.mark.versions
+
 
 def found(module):
     """(block, row program) of every cluster of ``module``, as it is before any is put in."""

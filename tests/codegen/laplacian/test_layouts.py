@@ -42,6 +42,7 @@ def psi_of_one(y):
     return psi(y.reshape(1, N, 3))
 
 
+@pytest.mark.by_turns(4, "as-many-as-one", "vmapped", "little-memory")
 @pytest.mark.parametrize(
     ("function", "x", "how"),
     [

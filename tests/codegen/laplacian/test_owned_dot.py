@@ -98,7 +98,7 @@ FAST = (
 
 
 @pytest.mark.parametrize(
-    "name", [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in CASES if name not in FAST)]
+    "name", [*FAST, *(pytest.param(name, marks=pytest.mark.by_turns(4)) for name in CASES if name not in FAST)]
 )
 def test_contractions_over_electrons(name, check_jets):
     check_jets(CASES[name], X)
@@ -185,7 +185,9 @@ def drawn(seed):
     return operands, f"b{axes[0]},b{axes[1]}->b{result}", extents
 
 
-@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 30))])
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.by_turns(4)) for seed in range(3, 30))]
+)
 def test_random_contractions(seed, check_jets):
     operands, spec, extents = drawn(seed)
     check_jets(lambda x: jnp.einsum(spec, *(operand(x, extents) for operand in operands)), X)

@@ -84,6 +84,7 @@ NOT_WHOLE = {
 }
 
 
+@pytest.mark.by_turns(4, "one-cpu", "many-cuda", "vmapped-cpu", "by-hand-cuda")
 @pytest.mark.parametrize("platform", ["cpu", "cuda"])
 @pytest.mark.parametrize("name", WHOLE)
 def test_whole_determinants(name, platform, check_jets, recognised):
@@ -91,6 +92,7 @@ def test_whole_determinants(name, platform, check_jets, recognised):
     assert recognised == [1]
 
 
+@pytest.mark.by_turns(4, "reversed", "masked", "of-some", "one-by-one", "constant-part")
 @pytest.mark.parametrize("name", NOT_WHOLE)
 def test_what_looks_like_a_determinant(name, check_jets):
     check_jets(NOT_WHOLE[name], X)

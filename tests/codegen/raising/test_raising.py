@@ -16,6 +16,8 @@ from fusionlab.hlo.view import view_of
 
 from .raising_cases import CASES, REAL, with_place
 
+pytestmark = pytest.mark.versions
+
 # Lowered in another way on the CPU than for CUDA, so that the rules of both are run.
 BOTH_PLATFORMS = ("slogdet", "lu", "inverse", "solve", "argmax", "cumsum", "sort", "argsort")
 # Where LAPACK's factorisation is tiled or threaded by shape, or where a rule is allowed to round in another way.

@@ -70,6 +70,7 @@ def loop_of(function, lowered):
     return view, find_loops(view)[0]
 
 
+@pytest.mark.by_turns(4, "row-of-identity", "one-hot", "some-trips")
 @pytest.mark.parametrize("name", POLYNOMIALS)
 def test_a_unit_vector_as_weights_is_one_trip(name, lowered):
     """And a term is homogeneous of its degree in the weights."""

@@ -14,6 +14,8 @@ from fusionlab.hlo.optimised.parser import (
     split_attributes,
 )
 
+pytestmark = pytest.mark.versions
+
 TEXT = Path(__file__).with_name("grammar.hlo").read_text().partition("\n")[2]  # the first line tells what it is
 
 

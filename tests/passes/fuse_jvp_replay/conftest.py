@@ -11,7 +11,7 @@ def one_direction(monkeypatch):
     monkeypatch.setattr(identify, "FLOPS_OF_ONE_DIRECTION", 0)
 
 
-@pytest.fixture(params=["all", pytest.param("one", marks=pytest.mark.slow)])
+@pytest.fixture(params=["all", pytest.param("one", marks=pytest.mark.by_turns(6))])
 def directions(request):
     """All directions are compared, or one where it may stand for all."""
     if request.param == "one":

@@ -22,6 +22,8 @@ from fusionlab.workloads import catalogue
 
 from ..laplacian_functions import LOOPS, WEIGHTS, X, alone, smooth
 
+pytestmark = pytest.mark.slow
+
 FOUR = np.concatenate([X, X[:1] + 0.5])
 WHOLE_BYTES = 800
 
@@ -62,6 +64,7 @@ def test_time_may_prefer_all_directions(replay):
     assert result.applied[0].resolved == "collapse-replay"
 
 
+@pytest.mark.by_turns(4, "399-4")
 @pytest.mark.parametrize(("budget", "parts"), [(800, 1), (799, 2), (400, 2), (399, 4), (200, 4)])
 def test_within_a_budget_walkers_are_taken_in_as_few_parts_as_will_do(budget, parts, replay):
     pass_ = FuseJvpReplay(memory_budget=ByteSize(budget))
@@ -72,6 +75,7 @@ def test_within_a_budget_walkers_are_taken_in_as_few_parts_as_will_do(budget, pa
     assert f"chosen within {ByteSize(budget)} from" in event.what
 
 
+@pytest.mark.slow
 def test_a_budget_that_nothing_fits(replay):
     setting = Setting(figures=figures, temp_bytes=lambda program: figures(program).temp_bytes, platform="cuda")
     result = FuseJvpReplay(memory_budget=ByteSize(50)).run(replay, setting)
@@ -83,6 +87,7 @@ def test_a_budget_that_nothing_fits(replay):
 MIB = 2**20
 
 
+@pytest.mark.by_turns(4, "True-nothing fits")
 @pytest.mark.parametrize(
     ("own", "forward", "device", "parts"),
     [
@@ -124,6 +129,7 @@ def test_an_estimate_spares_the_compile_where_memory_is_far_below(replay):
     assert FuseJvpReplay().run(replay, Setting(compiles, "cuda")).applied
 
 
+@pytest.mark.by_turns(4, "20-2")
 @pytest.mark.parametrize(("slope", "chunk"), [(1, 6), (8, 3), (20, 2)])
 def test_the_fallback_has_one_and_a_half_times_the_memory_of_the_replay(slope, chunk, loop_program, monkeypatch):
     """``slope`` MiB for each of six directions beside 40 MiB of the rest; the replay has one at a time."""

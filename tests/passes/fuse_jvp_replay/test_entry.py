@@ -78,6 +78,7 @@ def laplacian_of_batch(x):
     )
 
 
+@pytest.mark.by_turns(4, "composed-sparsify-directions", "composed-transpose-replay")
 @pytest.mark.parametrize("name", PASSES)
 @pytest.mark.parametrize("function", [composed, in_parts, with_a_determinant], ids=lambda f: f.__name__)
 def test_the_same_numbers(function, name, run_raised):
@@ -118,6 +119,7 @@ def determinants_as_many_as_walkers(x):
 FOUR = _random.standard_normal((4, N, 3))
 
 
+@pytest.mark.by_turns(4, "composed")
 @pytest.mark.parametrize("function", [composed, with_a_determinant, determinants_as_many_as_walkers])
 def test_walkers_in_parts(function, run_raised):
     """Also where there are as many walkers as determinants, electrons, and directions of a part."""
@@ -126,6 +128,7 @@ def test_walkers_in_parts(function, run_raised):
     assert "the walkers in 2 parts" in event.what
 
 
+@pytest.mark.by_turns(4, "fuse-jvp-replay-leading0")
 @pytest.mark.parametrize("leading", [(1, 72), (1, 1, 72), (72, 1), (2, 36), (3, 24)])
 @pytest.mark.parametrize("passes", ["fuse-jvp-replay", "sparsify-directions{chunks=3}"])
 def test_several_leading_axes(leading, passes, run_raised):

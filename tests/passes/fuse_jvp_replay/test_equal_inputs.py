@@ -16,6 +16,8 @@ from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 from ..laplacian_functions import exact, fori, jvp_in_loop
 
+pytestmark = pytest.mark.slow
+
 N = 3
 W = np.array([[1.0, 0.5, -0.25], [-0.75, 0.25, 1.0], [0.5, -1.0, 0.75]])
 """Products of it with small integers are exact, so that equal values stay equal."""
@@ -164,6 +166,7 @@ FAST = ("softplus", "relu", "maximum")
 SPARSE, DENSE, ADJOINT = "sparsify-directions", "collapse-replay", "transpose-replay"
 
 
+@pytest.mark.by_turns(4, "relu-sparsify-directions-fori")
 @pytest.mark.parametrize(
     ("name", "passes", "method"),
     [
@@ -199,6 +202,7 @@ def test_what_is_declined(name, lowered):
     assert any("where two values are exactly equal" in event.reason for event in result.events), result.events
 
 
+@pytest.mark.slow
 def test_a_determinant_that_vanishes_has_a_gradient_and_no_laplacian(lowered, run_raised):
     """Where the original has no Laplacian the gradient that comes with ours is undefined, too."""
     function = program_of(lambda x: jnp.log(jnp.abs(jnp.linalg.det(_bordered(x)) + 1)))
@@ -215,6 +219,7 @@ def test_a_determinant_that_vanishes_has_a_gradient_and_no_laplacian(lowered, ru
         np.testing.assert_allclose(mine[known], original[known], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_coefficients_of_determinants_may_vanish(lowered, run_raised):
     """There is no wave function then, and the derivatives of its logarithm are anything."""
     orbitals = np.random.default_rng(2).standard_normal((2, N, N))

@@ -90,6 +90,7 @@ PLACES = {
 }
 
 
+@pytest.mark.by_turns(4, "read", "written", "counted")
 @pytest.mark.parametrize("name", PLACES)
 def test_places_that_tell_walkers_apart(name):
     """Those of a few walkers that are evaluated are not those of the others."""
@@ -114,6 +115,7 @@ MATRICES = {
 }
 
 
+@pytest.mark.by_turns(4, "solve")
 @pytest.mark.parametrize("name", MATRICES)
 def test_walkers_along_the_axes_of_a_matrix(name, run_raised):
     """As sets of electrons and states of excited states: fewer walkers have another matrix, which is a candidate."""
@@ -135,11 +137,13 @@ OWN_PLACES = {
 }
 
 
+@pytest.mark.by_turns(4, "written")
 @pytest.mark.parametrize("name", OWN_PLACES)
 def test_a_place_that_is_the_walkers_number(name, run_raised):
     assert_rewritten(run_raised, in_the_first_direction(OWN_PLACES[name]), MANY)
 
 
+@pytest.mark.by_turns(4, "cut-off")
 @pytest.mark.parametrize(
     ("guard", "at"),
     [
@@ -176,6 +180,7 @@ def test_a_value_that_is_less_precise_than_its_sum(narrow, why):
     assert_refused(both(value, precise), X.astype(np.float32), why=why)
 
 
+@pytest.mark.by_turns(4, "sum")
 @pytest.mark.parametrize(
     "mix", [lambda v: v + 0.1 * v.sum(), lambda v: v + v[::-1], jnp.cumsum], ids=["sum", "reverse", "cumulated"]
 )
@@ -215,6 +220,7 @@ def test_walkers_that_were_sampled_before(transitions):
     assert "with respect to %0 " not in event.what  # the walkers that sampling began with
 
 
+@pytest.mark.by_turns(4, "nan_to_num")
 @pytest.mark.parametrize(
     "guarded", [jnp.nan_to_num, lambda t: jnp.where(jnp.isnan(t), 0, t), lambda t: jnp.where(t == jnp.inf, 0, t)]
 )
@@ -241,16 +247,19 @@ def of_several_determinants(y):
     return jnp.log(jnp.abs((jnp.array([0.5, 1.0, -0.3]) * jnp.linalg.det(matrices)).sum()))
 
 
+@pytest.mark.by_turns(4, "of_a_determinant")
 @pytest.mark.parametrize("value", [of_a_determinant, of_several_determinants])
 def test_the_test_for_singular_matrices_of_a_determinants_derivative(value, run_raised):
     assert_rewritten(run_raised, both(value), X, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_that_of_determinants_of_walkers_with_two_leading_axes(run_raised):
     """The indices of their derivative's gathers and scatters have more ops then."""
     assert_rewritten(run_raised, jax.vmap(both(of_several_determinants)), np.stack([X, X + 0.1]), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_determinants_derivative_without_a_loop(run_raised):
     """JAX takes the diagonal of the factors and of their tangents in one branch; the identity that is added to the
     matrix, of another extent than the directions, is no direction."""
@@ -288,6 +297,7 @@ GUARDS = {
 """Tests of a triangular system for ones which resemble JAX's; the last is as JAX's own, but selects something else."""
 
 
+@pytest.mark.by_turns(4, "inverse")
 @pytest.mark.parametrize("name", GUARDS)
 def test_a_test_of_ones_own_is_no_such_test(name):
     def filtered(y):
@@ -296,6 +306,7 @@ def test_a_test_of_ones_own_is_no_such_test(name):
     assert_refused(both(lambda y: psi(None, y), filtered), X, why="none has the Laplacian")
 
 
+@pytest.mark.slow
 def test_a_test_of_ones_own_in_a_gradient():
     def of_one(y):
         def guarded(z):
@@ -315,6 +326,7 @@ WEIGHTS_FAR_AWAY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["logistic", pytest.param("gauss", marks=pytest.mark.slow)])
 def test_a_weight_that_saturates_near_by_and_is_held_constant(name):
     def weighted(weight):
@@ -334,7 +346,7 @@ WEIGHTS = {
 
 
 @pytest.mark.parametrize(
-    "name", ["fraction", *(pytest.param(n, marks=pytest.mark.slow) for n in WEIGHTS if n != "fraction")]
+    "name", ["fraction", *(pytest.param(n, marks=pytest.mark.by_turns(4)) for n in WEIGHTS if n != "fraction")]
 )
 def test_a_weight_without_a_slope_near_by_that_is_differentiated(name, run_raised):
     def value(y):

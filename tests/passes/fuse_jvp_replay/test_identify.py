@@ -25,8 +25,8 @@ NONE = "none has the Laplacian"
 
 
 def quick(cases, names):
-    """The names of ``cases``, those besides ``names`` slow."""
-    return [name if name in names else pytest.param(name, marks=pytest.mark.slow) for name in cases]
+    """The names of ``cases``, those besides ``names`` by turns."""
+    return [name if name in names else pytest.param(name, marks=pytest.mark.by_turns(4)) for name in cases]
 
 
 def wave(y):
@@ -121,12 +121,14 @@ QUICK = (
 )  # fmt: skip
 
 
+@pytest.mark.by_turns(4, "all-count", "two-rare-predicates", "sorted", "sign-bit", "floor")
 @pytest.mark.parametrize("name", [*SHARED, *ELSEWHERE, *quick(HIDDEN, QUICK)])
 def test_a_term_of_the_sum_alone(name):
     why = "" if name in HIDDEN else NONE
     assert_refused(of(lambda y: psi(None, y) + term_of(name)(y)), X, why=why)
 
 
+@pytest.mark.by_turns(4, "all-count")
 @pytest.mark.parametrize("name", SHARED)
 def test_a_term_of_both_is_rewritten(name, run_raised):
     function = both(lambda y: psi(None, y) + term_of(name)(y))
@@ -146,6 +148,7 @@ KEPT = {
 }
 
 
+@pytest.mark.by_turns(4, "maximum")
 @pytest.mark.parametrize("name", quick(KEPT, ("maximum", "smoothstep", "logarithm-of-a-sum")))
 def test_pieces_that_a_value_and_its_replay_share_are_rewritten(name):
     result = rewritten(both(lambda y: psi(None, y) + KEPT[name](y)), X)[1]
@@ -180,6 +183,7 @@ ANOTHER = {
 """Values of several pieces, and what is summed over directions, which is another function on one of them."""
 
 
+@pytest.mark.by_turns(4, "clip", "behind-all")
 @pytest.mark.parametrize("name", ANOTHER)
 def test_a_sum_of_another_function_somewhere(name):
     assert_refused(both(*ANOTHER[name]), X, why=NONE)
@@ -205,6 +209,7 @@ GRADIENTS = {
 }
 
 
+@pytest.mark.by_turns(4, "limited-length")
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_a_gradient_that_is_another_elsewhere(name, run_raised):
     def singular(_, y):
@@ -241,6 +246,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.by_turns(4, "relu-in-a-loop-of-jvp")
 @pytest.mark.parametrize("name", quick(FUNCTIONS, ("relu-in-a-loop-of-jvp", "sorted-distances")))
 def test_a_right_program_is_rewritten(name, run_raised):
     log_psi, method = FUNCTIONS[name]
@@ -248,6 +254,7 @@ def test_a_right_program_is_rewritten(name, run_raised):
     assert_rewritten(run_raised, function, WEIGHTS, X, expected=expected)
 
 
+@pytest.mark.by_turns(4, "-0.5")
 @pytest.mark.parametrize("factor", [1.0, -0.5])
 def test_a_loop_of_tangents_and_squared_primals(factor, run_raised):
     def of_one(weights, x):
@@ -290,6 +297,7 @@ def evaluated(monkeypatch):
     return draws, sizes
 
 
+@pytest.mark.by_turns(4, "plain")
 @pytest.mark.parametrize("hidden", [False, True], ids=["plain", "hidden-term"])
 def test_fewer_draws_at_a_time_where_memory_is_short(hidden, evaluated, monkeypatch):
     """What is found is the same, and so is a term that no random point shows."""
@@ -341,6 +349,7 @@ def test_broadcasts_hold_no_elements_of_their_own(lowered):
     assert 32_000 <= identify.elements_at_once(view_of(repeated.parse()), Prepared()) <= 32_100
 
 
+@pytest.mark.by_turns(4, "True-sqrt")
 @pytest.mark.parametrize("power", [jnp.sqrt, lambda s: s**1.5, lambda s: s**-0.5, lambda s: jnp.sqrt(s) + s**0.75])
 @pytest.mark.parametrize("returns_f", [True, False])
 def test_taylor_coefficients_of_powers(power, returns_f, lowered, run_raised):

@@ -10,7 +10,7 @@ from fusionlab.passes.fuse_jvp_replay import identify
 from ..laplacian_assertions import assert_refused, assert_rewritten
 from ..laplacian_functions import WEIGHTS, X, fori, jvp_in_loop, smooth
 
-pytestmark = pytest.mark.usefixtures("one_direction")
+pytestmark = [pytest.mark.usefixtures("one_direction"), pytest.mark.slow]
 
 
 def loop_of_jvp(trip, log_psi=smooth):
@@ -61,6 +61,7 @@ def energy(of_one, gradient):
     return jax.vmap(function)
 
 
+@pytest.mark.slow
 def test_two_sums_of_which_one_is_no_form_of_any_direction(run_raised):
     of_one = loop_of_jvp(squares_beside)
     function = jax.vmap(lambda x: (of_one(x)[0], of_one(x)[1][0] + of_one(x)[1][1]))
@@ -68,12 +69,14 @@ def test_two_sums_of_which_one_is_no_form_of_any_direction(run_raised):
     assert "1 more sum of the loop" in result.applied[0].what
 
 
+@pytest.mark.slow
 def test_a_gradient_that_is_summed_in_the_loop(run_raised):
     """It is no derivative along the one direction that could stand for all; at ties all is undefined."""
     function = energy(loop_of_jvp(gradients_counted, wall), lambda sums, _: sums[2] / X[0].size)
     assert_rewritten(run_raised, function, X[:1], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_value_that_is_the_gradient_for_one_direction_alone():
     function = energy(loop_of_jvp(squares_of_second, wall), lambda sums, g: g + 0.1 * (sums[0] ** 2 - sums[1]))
     assert_refused(function, X[:1])
@@ -99,6 +102,7 @@ def by_a_reduction(log_psi, weights, x):
     return lax.fori_loop(0, y.size, trip, jnp.zeros((), y.dtype))
 
 
+@pytest.mark.by_turns(4, "fori-directional0")
 @pytest.mark.parametrize(
     ("method", "directional"),
     [(fori, [True]), (jvp_in_loop, [True]), (from_the_last, [True, False]), (by_a_reduction, [False])],

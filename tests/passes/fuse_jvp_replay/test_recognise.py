@@ -46,6 +46,7 @@ def test_a_value_that_nothing_reads_is_in_the_program_if_jax_keeps_it(method):
     assert rewritten(energy, WEIGHTS, X, keep_unused=True)[1].applied
 
 
+@pytest.mark.by_turns(4, "fori", "jvp-in-loop", "diagonal")
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_alone(form, run_raised):
     method = FORMS[form]
@@ -56,7 +57,7 @@ def test_every_form_alone(form, run_raised):
 @pytest.mark.parametrize(
     "form", ["fori", *(pytest.param(form, marks=pytest.mark.slow) for form in ("scan", "jvp-in-loop", "diagonal"))]
 )
-@pytest.mark.parametrize("dtype", [pytest.param("float32", marks=pytest.mark.slow), "float64"])
+@pytest.mark.parametrize("dtype", [pytest.param("float32", marks=pytest.mark.by_turns(4)), "float64"])
 def test_inside_a_local_energy(form, dtype, run_raised):
     function = local_energy(smooth, FORMS[form])
     arrays = jax.tree.map(lambda array: np.asarray(array, dtype), (WEIGHTS, X))
@@ -152,6 +153,7 @@ def test_the_squared_gradient_may_be_a_sum_of_its_own(run_raised):
     assert "; 1 more sum of the loop made of these" in result.applied[0].what
 
 
+@pytest.mark.slow
 def test_another_sum_of_the_same_loop_keeps_it(run_raised):
     def cubes(log_psi, weights, x):
         gradient, y = flat_gradient(log_psi, weights, x)
@@ -166,6 +168,7 @@ def test_another_sum_of_the_same_loop_keeps_it(run_raised):
     assert result.events[-1].reason == "its terms are also used one by one"
 
 
+@pytest.mark.slow
 def test_one_walker(run_raised):
     def of_one(method):
         return lambda weights, x: (smooth(weights, x), method(smooth, weights, x))
@@ -194,6 +197,7 @@ STARTS = {
 }
 
 
+@pytest.mark.by_turns(4, "fori-positions")
 @pytest.mark.parametrize(
     ("loop", "start"), [*(("fori", start) for start in STARTS), ("scan", "gradient"), ("while", "gradient")]
 )
@@ -280,6 +284,7 @@ def test_parts_of_a_sum_of_converted_complex_terms_are_laplacians():
     assert len(result.applied) == 2
 
 
+@pytest.mark.slow
 def test_a_complex_sum_that_is_no_laplacian_is_left_as_it_is(run_raised):
     def of_one(y):
         return *complex_value(y), complex_fori(lambda total, a, b: total + lax.complex(jnp.abs(a), a * b))(y)
@@ -316,6 +321,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.by_turns(4, "without-directions")
 @pytest.mark.parametrize("other", OTHERS)
 def test_complex_loops_that_stay_are_not_split(other, run_raised):
     def of_one(y):

@@ -11,6 +11,8 @@ from fusionlab.passes.fuse_jvp_replay import equal_inputs
 from fusionlab.passes.interface import Applied, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
+pytestmark = pytest.mark.slow
+
 WALKERS, ELECTRONS, NUCLEI = 64, 4, 3
 _random = np.random.default_rng(5)
 R = _random.standard_normal((WALKERS, 3 * ELECTRONS))
@@ -55,6 +57,7 @@ def with_masses(laplacian, r, positions):
     return (second / np.arange(1, 3 * NUCLEI + 1)).sum(), log_psi(r, positions)
 
 
+@pytest.mark.by_turns(4, "kinetic-in_a_loop")
 @pytest.mark.parametrize(
     ("function", "laplacian"),
     [
@@ -74,6 +77,7 @@ def test_the_laplacian_with_respect_to_nuclei(function, laplacian, lowered, run_
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_walkers_that_share_their_coordinates_are_not_taken_in_parts(lowered):
     mapped = jax.vmap(lambda r, positions: of_nuclei(in_a_loop, r, positions), (0, None))
     program = lowered(mapped, R.astype(np.float32), POSITIONS.astype(np.float32))
@@ -95,6 +99,7 @@ def test_parameters_as_they_come_meet_all_patterns_of_equal_inputs(walkers):
     assert sum(not w.any() for w in weights) == 1
 
 
+@pytest.mark.slow
 def test_what_walkers_share_has_no_source_of_each(lowered, run_raised):
     """The second derivatives of tanh(positions) are those of all walkers; their adjoint would add the walkers up."""
 
@@ -209,6 +214,7 @@ def laplacian_of_all(function, x):
     return lax.fori_loop(0, 12, add, jnp.zeros(len(x), x.dtype)), function(x)
 
 
+@pytest.mark.by_turns(4, "at_the_end")
 @pytest.mark.parametrize("function", [at_the_end, in_the_body_of_a_loop, nested_loops, by_a_predicate_of_all,
                                       by_a_branch_of_all])  # fmt: skip
 def test_walkers_that_mix_are_not_taken_in_parts(function, lowered, run_raised):

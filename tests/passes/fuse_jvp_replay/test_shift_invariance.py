@@ -13,7 +13,7 @@ from fusionlab.passes.fuse_jvp_replay.recognise import candidate_of_loop
 from ..laplacian_assertions import assert_refused, assert_rewritten, rewritten
 from ..laplacian_functions import LOOPS, WEIGHTS, X, alone, exact, features, local_energy, psi
 
-pytestmark = pytest.mark.usefixtures("directions")
+pytestmark = [pytest.mark.usefixtures("directions"), pytest.mark.slow]
 
 FAR = 400.0
 """A squared distance that no position of a trial has."""
@@ -119,6 +119,7 @@ def by_place(weights, x):
     return shifted(terms, terms[jnp.argmax(terms)]) - decay(x)
 
 
+@pytest.mark.by_turns(4, "smallest-1", "other_rows-0")
 @pytest.mark.parametrize(
     ("log_psi", "held"),
     [
@@ -143,6 +144,7 @@ def test_only_extremes_that_drop_out_are_held_constant(log_psi, held, lowered):
     assert len(find_laplacian(candidate_of_loop(flat, replay)).stop_gradient) == held
 
 
+@pytest.mark.by_turns(4, "by_hand")
 @pytest.mark.parametrize("log_psi", [by_hand, smallest, other_rows, by_place], ids=lambda value: value.__name__)
 @pytest.mark.parametrize("passes", ["sparsify-directions", pytest.param("collapse-replay", marks=pytest.mark.slow)])
 def test_a_value_with_shifts_is_rewritten(passes, log_psi, run_raised):
@@ -165,6 +167,7 @@ OF_AN_INTEGER = {
 }
 
 
+@pytest.mark.by_turns(4, "clip")
 @pytest.mark.parametrize(
     "name",
     [
@@ -194,6 +197,7 @@ def test_the_adjoint_passes_by_them_too(run_raised):
     assert_rewritten(run_raised, function, WEIGHTS, X, expected=expected, passes="transpose-replay")
 
 
+@pytest.mark.slow
 def test_large_scores_do_not_overflow(run_raised):
     """What the shift is for: the value keeps it."""
     weights = {**WEIGHTS, "orbitals": 400 * WEIGHTS["orbitals"]}

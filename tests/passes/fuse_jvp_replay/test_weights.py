@@ -23,6 +23,8 @@ from fusionlab.passes.fuse_jvp_replay.rewrite import View
 from fusionlab.passes.interface import Applied, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
+pytestmark = pytest.mark.slow
+
 N, WIDTH, WALKERS = 6, 48, 3
 _random = np.random.default_rng(11)
 FIRST, SECOND = 0.5 * _random.standard_normal((3, WIDTH)), _random.standard_normal((WIDTH, WIDTH)) / WIDTH**0.5
@@ -126,6 +128,7 @@ def test_the_kinetic_energy_of_each_electron_where_one_is_at_the_origin(lowered,
     np.testing.assert_allclose(ours[np.isfinite(theirs)], theirs[np.isfinite(theirs)], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.by_turns(4, "3")
 @pytest.mark.parametrize("real", [1, 3, 5])
 def test_padding_at_the_origin(real, lowered, run_raised):
     """The Laplacian of the first electrons alone; the others are masked within, and their derivatives undefined."""
@@ -214,6 +217,7 @@ PARTIAL = {
 }  # fmt: skip
 
 
+@pytest.mark.by_turns(4, "guarded")
 @pytest.mark.parametrize("name", PARTIAL)
 def test_what_a_reverse_pass_would_leave_undefined(name, lowered, run_raised):
     """Forward, a slope that is NaN is dropped; reverse, it is multiplied by 0."""
@@ -251,6 +255,7 @@ def test_directions_that_a_system_of_equations_is_solved_for(lowered):
     assert result.applied or any("do not pay" in event.reason for event in result.events), result.events
 
 
+@pytest.mark.by_turns(4, "shape0")
 @pytest.mark.parametrize("shape", [(N, 1), (N, 2), (2 * N,), (1, 3 * N)])
 def test_zero_directions_of_electrons_in_any_dimension(shape, lowered):
     """Positions [electrons, coordinates], in one axis, or with an axis of samples before them, as NetKet has it."""
@@ -306,6 +311,7 @@ def test_constants_are_no_positions(constant, lowered):
     assert any(candidates_without_loop(simplified_view(program.parse()))) != constant
 
 
+@pytest.mark.by_turns(4, "constants-diagonal")
 @pytest.mark.parametrize("form", [diagonal, second_derivatives])
 @pytest.mark.parametrize("source", ["constants", "key", "bfloat16"])
 def test_walkers_need_not_be_float_arguments(form, source, lowered):
@@ -342,6 +348,7 @@ def with_term(term):
     return jax.vmap(of_one)
 
 
+@pytest.mark.by_turns(4, "masses", "times-coordinate")
 @pytest.mark.parametrize(
     ("term", "fits", "rewrites"),
     [
@@ -431,7 +438,7 @@ SLOW = ("three-in-a-trip", "two-loops")
 
 
 @pytest.mark.parametrize(
-    "form", [pytest.param(form, marks=pytest.mark.slow if form in SLOW else ()) for form in SEVERAL]
+    "form", [pytest.param(form, marks=pytest.mark.by_turns(4) if form in SLOW else ()) for form in SEVERAL]
 )
 def test_sums_whose_trips_are_no_terms_of_one_coordinate(form, lowered, run_raised):
     """What a trip adds tells nothing of them."""
