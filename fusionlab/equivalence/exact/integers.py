@@ -132,10 +132,11 @@ def _between(low: int, high: int, words: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _large(words: Array, dtype: np.dtype[Any]) -> Array:
-    """Of any number of bits, from 8 on where the type has such."""
+    """Of any number of bits, from 8 on where the type has such; half of them of all bits."""
     _, most = _limits(dtype)
-    width = most.bit_length()
-    kept = np.uint64(width) - (words % np.uint64(max(width - 3, 1)))  # the highest bit that may be set
+    width, any_width, words = most.bit_length(), words % np.uint64(2) == 0, words // np.uint64(2)
+    fewer = np.where(any_width, words % np.uint64(max(width - 3, 1)), np.uint64(0))
+    kept = np.uint64(width) - fewer  # the highest bit that is set
     found = (words >> np.uint64(64 - 53)) * np.uint64(0x9E3779B97F4A7C15)  # the low bits have chosen the width
     found = (found >> (np.uint64(64) - kept)) | (np.uint64(1) << (kept - np.uint64(1)))
     return np.asarray(found).astype(dtype)
