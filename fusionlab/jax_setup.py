@@ -19,8 +19,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import sys
 import tempfile
+import threading
+import types
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -38,7 +41,7 @@ def set_environment() -> None:
 
 def load_jax() -> None:
     """Import JAX and load its plugins, with their output going to the log, at level DEBUG."""
-    with _environment_of_loading(), captured_stderr() as captured:
+    with _interrupts_held(), _environment_of_loading(), captured_stderr() as captured:
         import jax  # noqa: F401  # the import itself is what is wanted
         from jax._src import xla_bridge
 
@@ -69,6 +72,23 @@ def _environment_of_loading() -> Iterator[None]:
     finally:
         for name in added:
             os.environ.pop(name, None)
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """A context in which Ctrl-C waits: native modules that are being imported make other errors of it."""
+    handle = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handle):
+        yield
+        return
+    held: list[tuple[int, types.FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handle)
+    if held:
+        handle(*held[0])
 
 
 @dataclass

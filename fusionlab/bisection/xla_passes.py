@@ -24,6 +24,7 @@ from fusionlab.equivalence.oracle import Runner
 from fusionlab.equivalence.samples import Sample, signature_samples
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program
+from fusionlab.host_settings import own_settings
 from fusionlab.subprocesses import ProcessFailed, call
 
 _TIME_LIMIT_S = 300.0
@@ -34,6 +35,7 @@ class TrialError(Exception):
     """XLA could not compile or run the program with those passes disabled; the message is its last line."""
 
 
+@own_settings()
 def judge_xla(program: Program, disabled: Sequence[str] = ()) -> Verdict:
     """The verdict on ``program`` compiled by XLA for the CPU without the passes ``disabled``, against it run op by op.
 

@@ -13,6 +13,7 @@ import click
 
 from fusionlab import __version__
 from fusionlab.cli.exit_codes import EXIT_CODES
+from fusionlab.cli.interrupts import Interruption
 from fusionlab.cli.terminal import say
 from fusionlab.errors import CompileError, InputError, missing_package, unknown
 from fusionlab.jax_setup import set_environment
@@ -24,7 +25,14 @@ VERBS = (
 
 
 class _Verbs(click.Group):
-    """Loads a verb when it is used; bad usage, InputError and CompileError are one line on stderr and an exit code."""
+    """Loads a verb when it is used; bad usage, InputError, CompileError and Ctrl-C are one line on stderr and an exit
+    code."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The command as a process: Ctrl-C ends it even while native code runs."""
+        interruption = Interruption()
+        with interruption.ending_promptly():
+            return super().__call__(*args, obj=interruption, **kwargs)
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
         alone = not args  # which prints the help
@@ -66,6 +74,11 @@ class _Verbs(click.Group):
             ending = "bad input"
         except BrokenPipeError:
             ending = "broken pipe"
+        except (KeyboardInterrupt, click.Abort) as error:
+            if isinstance(error, click.Abort):  # the cursor is behind a question
+                click.echo(err=True)
+            (ctx.obj or Interruption()).tell(str(error))
+            ending = "interrupted"
         raise click.exceptions.Exit(EXIT_CODES[ending])
 
 

@@ -89,8 +89,7 @@ def command(
             with MatrixProgress(quiet=quiet, terminal=sys.stderr.isatty()) as progress:
                 run_missing(kept, cells, RunPlan(job, workers_for(jobs), scheduler, **how), progress)
         except KeyboardInterrupt:
-            say(f"stopped; what was finished is in {record}: run again to go on")
-            sys.exit(exit_code(["interrupted"]))
+            raise KeyboardInterrupt(f"stopped; what was finished is in {record}: run again to go on") from None
     else:
         _say_out_of_date(kept)
     failures = {str(cell): why for cell, why in {**kept.failures, **kept.failed_again}.items() if cell in cells}

@@ -25,6 +25,7 @@ from fusionlab.equivalence.verdict import OracleAgreement, OutputError, Verdict
 from fusionlab.errors import CompileError
 from fusionlab.hlo import ops
 from fusionlab.hlo.program import Program, program_view
+from fusionlab.host_settings import own_settings
 from fusionlab.workload import Workload
 
 
@@ -57,6 +58,7 @@ def check_workload(
     )
 
 
+@own_settings()
 def check_programs(
     original: Program, rewritten: Program, samples: Iterable[Sample] | None = None, *, oracles: bool = False
 ) -> Verdict:

@@ -6,6 +6,7 @@ The memory limit is three quarters of the machine's memory, so that a check cann
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable
 from dataclasses import astuple, replace
 from typing import TYPE_CHECKING, Any
@@ -104,15 +105,18 @@ def check(
     return verdict.to_json(), verdict.counterexample and vars(verdict.counterexample)
 
 
-def compare_files(original: Program, rewritten: Program, time_limit_s: float) -> Identity:
-    """The exact verdict on two programs; ``not-covered`` when it exceeds a limit or fails.
+def compare_files(
+    original: Program, rewritten: Program, time_limit_s: float, stop: threading.Event | None = None
+) -> Identity:
+    """The exact verdict on two programs; ``not-covered`` when it exceeds a limit or fails, or ``stop`` is set.
 
     Programs that treat all walkers alike are compared at a few walkers, others at their own shapes; those of several
     devices function by function between their collectives.
     """
     fault = "a fault of the check, not of the programs"
     try:
-        found = call(compare, astuple(original), astuple(rewritten), limit_s=time_limit_s, memory_limited=True)
+        programs = astuple(original), astuple(rewritten)
+        found = call(compare, *programs, limit_s=time_limit_s, memory_limited=True, stop=stop)
     except ProcessFailed as error:
         if error.exit_code is None:
             reason = f"time limit: {_late(time_limit_s)}"
