@@ -21,7 +21,6 @@ import logging
 import os
 import signal
 import sys
-import tempfile
 import threading
 import types
 from collections.abc import Iterator
@@ -110,7 +109,7 @@ def captured_stderr() -> Iterator[Captured]:
     except OSError:  # the process was started without a stderr
         yield captured
         return
-    with tempfile.TemporaryFile() as sink:
+    with os.fdopen(os.memfd_create("stderr"), "w+b") as sink:  # of no disk, which may be full
         _flush()
         os.dup2(sink.fileno(), 2)
         try:

@@ -6,6 +6,7 @@ are in ``exit_codes``; ``--json`` puts one JSON document on stdout.
 
 from __future__ import annotations
 
+import errno
 import importlib
 from typing import Any
 
@@ -14,7 +15,7 @@ import click
 from fusionlab import __version__
 from fusionlab.cli.exit_codes import EXIT_CODES
 from fusionlab.cli.interrupts import Interruption
-from fusionlab.cli.terminal import say
+from fusionlab.cli.terminal import drop_stdout, say
 from fusionlab.errors import CompileError, InputError, missing_package, unknown
 from fusionlab.jax_setup import set_environment
 
@@ -22,6 +23,8 @@ VERBS = (
     "apply", "bench", "bisect", "check", "clusters", "compare", "completion", "dump", "explain", "graph", "launches",
     "models", "paper", "passes", "replays", "roofline", "study",
 )  # fmt: skip
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 class _Verbs(click.Group):
@@ -73,7 +76,14 @@ class _Verbs(click.Group):
             say(missing_package(error))
             ending = "bad input"
         except BrokenPipeError:
+            drop_stdout()
             ending = "broken pipe"
+        except OSError as error:
+            if error.errno not in _NO_SPACE:
+                raise
+            drop_stdout()
+            say(f"{error.filename or 'a file, or standard output'}: cannot be written: {error.strerror}")
+            ending = "bad input"
         except (KeyboardInterrupt, click.Abort) as error:
             if isinstance(error, click.Abort):  # the cursor is behind a question
                 click.echo(err=True)

@@ -125,8 +125,6 @@ def compare_files(
         else:
             reason = f"{fault} (exit {error.exit_code}): {str(error)[:200]}"
         return Identity("not-covered", 0, 0, 1.0, reason)
-    except OSError as error:  # no space for the files, or no process
-        return Identity("not-covered", 0, 0, 1.0, f"{fault}: {error}")
     return Identity(**found)
 
 

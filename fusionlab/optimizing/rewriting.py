@@ -146,7 +146,9 @@ class Rewriter:
         self._postponed: dict[str, tuple[_Comparison, Call]] = {}
         self._current = current
         # A user's own pass can change at any time, and its source is not in the key.
-        self._store = Store(policy.folder, ".json.gz") if policy.folder is not None and policy.known else None
+        self._store = None
+        if policy.folder is not None and policy.known:
+            self._store = Store(policy.folder, ".json.gz", title=f"the cache of rewritten programs in {policy.folder}")
         self._lock = threading.RLock()
 
     def choose(self, jaxpr: Any, platform: str) -> Program | None:
