@@ -41,7 +41,7 @@ _ANOTHER_ALGORITHM = "it compares rewritings; another Laplacian (--against-lapla
 )
 @click.option("--against-laplacian", "other_laplacian", help="Compare with the same model and this Laplacian.")
 @options.check
-@click.option("--inputs", help="Compare on the inputs of this file only (a worst walker that was saved).")
+@options.inputs("Compare on these inputs only: a worst walker that was saved, or arrays of numpy.savez in order.")
 @click.option("--worst", help="File to save the worst walker in.  [default: one below $FUSIONLAB_CACHE, printed]")
 @click.option("--oracles/--no-oracles", default=True, help="Ask brute force and the reference interpreter too.")
 @click.option("--exact", is_flag=True, help="Compare in prime fields alone: no tolerance, steered predicates.")
