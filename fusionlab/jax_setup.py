@@ -39,7 +39,9 @@ def set_environment() -> None:
 
 
 def load_jax() -> None:
-    """Import JAX and load its plugins, with their output going to the log, at level DEBUG."""
+    """Import JAX and load its plugins, unless that is done, with their output going to the log, at level DEBUG."""
+    if getattr(sys.modules.get("jax._src.xla_bridge"), "_plugins_registered", False):
+        return
     with _interrupts_held(), _environment_of_loading(), captured_stderr() as captured:
         import jax  # noqa: F401  # the import itself is what is wanted
         from jax._src import xla_bridge
