@@ -54,7 +54,11 @@ def __getattr__(name: str) -> _Any:
 
     if name not in _HOMES:
         raise AttributeError(f"module 'fusionlab' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    if (home := _HOMES[name]) != "fusionlab.errors":
+        from fusionlab.jax_setup import load_jax
+
+        load_jax()  # its plugins are noisy where no GPU is attached, and so are modules of Pallas
+    return getattr(importlib.import_module(home), name)
 
 
 def __dir__() -> list[str]:

@@ -9,5 +9,8 @@ except ModuleNotFoundError as error:
 
     print(f"fusionlab: {missing_package(error)}", file=sys.stderr)
     sys.exit(2)
+except KeyboardInterrupt:
+    print("fusionlab: interrupted", file=sys.stderr)
+    sys.exit(130)
 
 main(prog_name="fusionlab")

@@ -72,10 +72,9 @@ def replace_file(path: Path, content: bytes) -> None:
             stream.write(content)
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
-    except OSError:
+    finally:  # also when interrupted
         with contextlib.suppress(OSError):
             os.unlink(temporary)
-        raise
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
-"""Settings of the process while a pass plans or a check evaluates: the garbage collector and the threads of BLAS."""
+"""Settings while a pass plans or a check evaluates: of JAX and NumPy, the garbage collector, the threads of BLAS."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
@@ -13,6 +14,41 @@ _YOUNG = (100_000, 20, 1_000_000)
 """Objects before the youngest generation is collected, and such collections before the older ones are: only new objects
 are looked at."""
 _changing = threading.Lock()
+
+OWN_SETTINGS: Mapping[str, Any] = {
+    "numpy_rank_promotion": "allow",
+    "numpy_dtype_promotion": "standard",
+    "default_matmul_precision": None,
+    "legacy_prng_key": "allow",
+    "debug_nans": False,
+    "debug_infs": False,
+    "debug_key_reuse": False,
+    "enable_checks": False,
+    "check_tracer_leaks": False,
+    "disable_jit": False,
+    "no_tracing": False,
+    "transfer_guard": "allow",
+}
+"""The settings of JAX for what fusionlab traces and evaluates, by the name of their context in ``jax``."""
+
+
+@contextlib.contextmanager
+def own_settings() -> Iterator[None]:
+    """A context in which JAX has ``OWN_SETTINGS``, and NumPy warns of floating-point errors as it does by default.
+
+    A user's settings are for his own function: it is traced, lowered and run under them. Passes and checks trace other
+    functions and run at inputs of their own, where strict promotion or a search for NaN would report fusionlab's work
+    as an error of his. The settings change in this thread alone. Those with a meaning in the program
+    (``jax_enable_x64``, random bits, devices) stay as they are.
+    """
+    import jax
+    import numpy as np
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"))
+        for name, value in OWN_SETTINGS.items():
+            stack.enter_context(getattr(jax, name)(value))
+        yield
 
 
 @contextlib.contextmanager

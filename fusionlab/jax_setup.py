@@ -19,8 +19,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import sys
-import tempfile
+import threading
+import types
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -37,8 +39,10 @@ def set_environment() -> None:
 
 
 def load_jax() -> None:
-    """Import JAX and load its plugins, with their output going to the log, at level DEBUG."""
-    with _environment_of_loading(), captured_stderr() as captured:
+    """Import JAX and load its plugins, unless that is done, with their output going to the log, at level DEBUG."""
+    if getattr(sys.modules.get("jax._src.xla_bridge"), "_plugins_registered", False):
+        return
+    with _interrupts_held(), _environment_of_loading(), captured_stderr() as captured:
         import jax  # noqa: F401  # the import itself is what is wanted
         from jax._src import xla_bridge
 
@@ -71,6 +75,23 @@ def _environment_of_loading() -> Iterator[None]:
             os.environ.pop(name, None)
 
 
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """A context in which Ctrl-C waits: native modules that are being imported make other errors of it."""
+    handle = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handle):
+        yield
+        return
+    held: list[tuple[int, types.FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handle)
+    if held:
+        handle(*held[0])
+
+
 @dataclass
 class Captured:
     """The captured output; ``text`` is set after the ``with`` block."""
@@ -90,7 +111,7 @@ def captured_stderr() -> Iterator[Captured]:
     except OSError:  # the process was started without a stderr
         yield captured
         return
-    with tempfile.TemporaryFile() as sink:
+    with os.fdopen(os.memfd_create("stderr"), "w+b") as sink:  # of no disk, which may be full
         _flush()
         os.dup2(sink.fileno(), 2)
         try:

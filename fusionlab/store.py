@@ -13,6 +13,7 @@ import gzip
 import hashlib
 import json
 import logging
+import os
 import zlib
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
@@ -22,6 +23,7 @@ from typing import Any, TypeVar
 from fusionlab.files import replace_file
 
 PACKAGE = Path(__file__).resolve().parent
+CACHE_VARIABLE = "FUSIONLAB_CACHE"
 _UNREADABLE = (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError, AttributeError)
 """The exceptions of reading a damaged entry, or one of another format."""
 _T = TypeVar("_T")
@@ -68,6 +70,22 @@ class Store:
     def path(self, key: str) -> Path:
         """The file of the entry."""
         return (self.folder / key[:2] if self._nested else self.folder) / f"{key}{self._suffix}"
+
+
+def cache_folder() -> Path | None:
+    """``$FUSIONLAB_CACHE``, else ``~/.cache/fusionlab``; None where the variable is ``off``, and without a home."""
+    named = os.environ.get(CACHE_VARIABLE) or "~/.cache/fusionlab"
+    return None if named == "off" else expanded(named)
+
+
+@functools.cache
+def expanded(named: str) -> Path | None:
+    """The path ``named``, ``~`` expanded; None, with a warning, where the user has no home folder."""
+    try:
+        return Path(named).expanduser()
+    except RuntimeError as error:
+        _log.warning("nothing is kept in %s: %s; set %s to a folder", named, error, CACHE_VARIABLE)
+        return None
 
 
 def digest_of(*parts: Any) -> str:

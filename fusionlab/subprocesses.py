@@ -139,11 +139,14 @@ def call(
 ) -> Any:
     """The result of ``function``, a top-level function of its module, from a process of its own.
 
-    ProcessFailed with the last line of its stderr when it fails, is killed, or takes longer than the limit. Its memory
-    can be limited to three quarters of the machine's.
+    ProcessFailed with the last line of its stderr when it fails, is killed, or takes longer than the limit, and where
+    it cannot be started. Its memory can be limited to three quarters of the machine's.
     """
     words = [function.__module__, function.__name__, *(["limited"] if memory_limited else [])]
-    ended = Running(*module_command(__name__, words), limit_s, request=encode(arguments)).wait(stop)
+    try:
+        ended = Running(*module_command(__name__, words), limit_s, request=encode(arguments)).wait(stop)
+    except OSError as error:  # no space for its files, or no memory for a process
+        raise ProcessFailed(f"it cannot be started: {error.strerror or error}", 1) from None
     if ended.exit_code is None:
         raise ProcessFailed(f"it did not finish within {limit_s:g} s", None)
     if ended.exit_code:

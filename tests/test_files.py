@@ -39,6 +39,19 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
+def test_an_interrupt_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    (tmp_path / "a").write_text("old")
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(tmp_path / "a", "new")
+    assert (tmp_path / "a").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
 def write_with_little_room(path):
     """A limit on the size of files stands for a full disk: the write fails halfway."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

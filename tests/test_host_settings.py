@@ -1,12 +1,15 @@
-"""The garbage collector and the threads of BLAS while passes plan."""
+"""JAX, NumPy, the garbage collector and the threads of BLAS while passes plan."""
 
 import gc
+import threading
 
-import numpy  # noqa: F401  # its BLAS is loaded
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from fusionlab.host_settings import one_blas_thread, young_only
+from fusionlab.host_settings import OWN_SETTINGS, one_blas_thread, own_settings, young_only
 
 
 @pytest.fixture(autouse=True)
@@ -45,3 +48,24 @@ def test_blas_has_one_thread_and_the_users_number_afterwards():
                 pass
             assert blas_threads() == {1}
         assert blas_threads() == before == {2}
+
+
+def test_jax_has_our_settings_in_this_thread_and_the_users_afterwards():
+    elsewhere = []
+    with jax.numpy_rank_promotion("raise"), np.errstate(divide="raise"):
+        with own_settings():
+            assert (jnp.ones(3) + jnp.ones((2, 3))).shape == (2, 3)
+            assert np.geterr()["divide"] == "warn"
+            thread = threading.Thread(target=lambda: elsewhere.append(jax.config.jax_debug_nans))
+            jax.config.update("jax_debug_nans", True)
+            thread.start()
+            thread.join()
+            assert (elsewhere, jax.config.jax_debug_nans) == ([True], False)
+        jax.config.update("jax_debug_nans", False)
+        with pytest.raises(ValueError, match="rank_promotion"):
+            jnp.ones(3) + jnp.ones((2, 3))
+        assert np.geterr()["divide"] == "raise"
+
+
+def test_our_settings_are_contexts_of_this_jax():
+    assert [name for name in OWN_SETTINGS if not hasattr(jax, name)] == []

@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from fusionlab.jax_setup import VARIABLES, captured_stderr
@@ -23,6 +26,47 @@ def test_a_cpu_program_runs_in_silence_with_or_without_the_cuda_plugin():
     environment["PYTHONPATH"] = str(ROOT)
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("3.0\n", "")
+
+
+OPTIMIZED = """
+from fusionlab import optimize
+import jax, jax.numpy as jnp
+function = optimize(jnp.sin, check="never", cache=False)
+function(jnp.ones(3))
+"""
+AFTER_JAX = """
+import jax
+import fusionlab
+function = fusionlab.optimize(jax.numpy.sin, check="never", cache=False)
+function(jax.numpy.ones(3))
+"""
+REWRITTEN = """
+import sys
+import fusionlab
+program = fusionlab.Program.from_file(sys.argv[1])
+setting = fusionlab.Setting(platform="cpu")
+print(len(fusionlab.run_pipeline(program, fusionlab.parse_pipeline("batch-replay"), setting).applied))
+"""
+
+
+@pytest.mark.parametrize("code", [OPTIMIZED, REWRITTEN], ids=["optimize", "run_pipeline"])
+def test_a_users_script_runs_in_silence(code, tmp_path, lowered):
+    """Also where the CUDA plugin is installed and no GPU attached, and nothing is set in the environment."""
+    x = np.ones((3, 4), np.float32)
+    program = lowered(lambda x: jax.lax.fori_loop(0, 4, lambda k, s: s + jnp.sin(x[:, k, None] * x), x), x)
+    (tmp_path / "p.mlir").write_text(program.text)
+    environment = {k: v for k, v in os.environ.items() if k not in VARIABLES} | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", code, tmp_path / "p.mlir"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
+def test_after_jax_is_imported_there_is_no_traceback():
+    """Importing JAX with its CUDA plugin writes lines of its own."""
+    environment = {k: v for k, v in os.environ.items() if k not in VARIABLES} | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", AFTER_JAX]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert "Traceback" not in done.stderr
 
 
 def test_import_sets_nothing():

@@ -3,10 +3,12 @@
 import gzip
 import json
 import logging
+import pwd
 
 import pytest
 
-from fusionlab.store import Store, digest_of, sources_digest
+from fusionlab.codegen.cache import default_cache
+from fusionlab.store import Store, cache_folder, digest_of, expanded, sources_digest
 
 
 @pytest.mark.parametrize("suffix", [".json", ".json.gz"])
@@ -42,6 +44,19 @@ def test_a_folder_that_cannot_be_made_is_told_once(tmp_path, caplog):
             store.store("abc", 1)
         assert [record.getMessage() for record in caplog.records] == told
         assert store.load("abc", int) is None
+
+
+def test_without_a_home_nothing_is_kept_and_that_is_told_once(monkeypatch, caplog):
+    def no_user(number):
+        raise KeyError(number)
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("FUSIONLAB_CACHE", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", no_user)
+    expanded.cache_clear()
+    assert (cache_folder(), default_cache(), cache_folder()) == (None, None, None)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    expanded.cache_clear()
 
 
 def test_a_digest_follows_every_part():

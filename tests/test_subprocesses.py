@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -77,3 +78,12 @@ def test_a_process_that_takes_too_long_ends_with_all_that_it_started(tmp_path):
     with pytest.raises(ProcessFailed, match=r"did not finish within 0\.01 s") as late:
         call(time.sleep, 300, limit_s=0.01)
     assert late.value.exit_code is None
+
+
+def test_a_process_without_space_for_its_files_has_failed(monkeypatch):
+    def full(*arguments, **named):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    with pytest.raises(ProcessFailed, match="it cannot be started: No space left on device"):
+        call(time.sleep, 0, limit_s=60)

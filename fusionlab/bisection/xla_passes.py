@@ -24,6 +24,7 @@ from fusionlab.equivalence.oracle import Runner
 from fusionlab.equivalence.samples import Sample, signature_samples
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.hlo.program import Program
+from fusionlab.host_settings import own_settings
 from fusionlab.subprocesses import ProcessFailed, call
 
 _TIME_LIMIT_S = 300.0
@@ -34,12 +35,14 @@ class TrialError(Exception):
     """XLA could not compile or run the program with those passes disabled; the message is its last line."""
 
 
-def judge_xla(program: Program, disabled: Sequence[str] = ()) -> Verdict:
-    """The verdict on ``program`` compiled by XLA for the CPU without the passes ``disabled``, against it run op by op.
+@own_settings()
+def judge_xla(program: Program, disabled: Sequence[str] = (), inputs: Sample | None = None) -> Verdict:
+    """The verdict on ``program`` compiled by XLA for the CPU without the passes ``disabled``, against it run op by op,
+    on ``inputs`` or on drawn ones.
 
     TrialError when XLA cannot compile it so.
     """
-    samples = list(signature_samples(program))
+    samples = list(signature_samples(program)) if inputs is None else [inputs]
     return compare(
         samples,
         truth=_op_by_op(program, widen=True),
@@ -50,13 +53,16 @@ def judge_xla(program: Program, disabled: Sequence[str] = ()) -> Verdict:
     )
 
 
-def guilty_passes(program: Program, progress: Callable[[str], None] = lambda line: None) -> list[str]:
-    """The XLA passes that changed ``program`` and whose removal, one at a time, makes it correct."""
+def guilty_passes(
+    program: Program, progress: Callable[[str], None] = lambda line: None, inputs: Sample | None = None
+) -> list[str]:
+    """The XLA passes that changed ``program`` and whose removal, one at a time, makes it correct, on ``inputs`` or on
+    drawn ones."""
     guilty = []
     for name in changing_passes(program):
         progress(f"bisect: without XLA's {name}")
         try:
-            if judge_xla(program, (name,)).passed:
+            if judge_xla(program, (name,), inputs).passed:
                 guilty.append(name)
         except TrialError:
             continue

@@ -6,6 +6,7 @@ are in ``exit_codes``; ``--json`` puts one JSON document on stdout.
 
 from __future__ import annotations
 
+import errno
 import importlib
 from typing import Any
 
@@ -13,7 +14,8 @@ import click
 
 from fusionlab import __version__
 from fusionlab.cli.exit_codes import EXIT_CODES
-from fusionlab.cli.terminal import say
+from fusionlab.cli.interrupts import Interruption
+from fusionlab.cli.terminal import drop_stdout, say
 from fusionlab.errors import CompileError, InputError, missing_package, unknown
 from fusionlab.jax_setup import set_environment
 
@@ -22,9 +24,18 @@ VERBS = (
     "models", "paper", "passes", "replays", "roofline", "study",
 )  # fmt: skip
 
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
 
 class _Verbs(click.Group):
-    """Loads a verb when it is used; bad usage, InputError and CompileError are one line on stderr and an exit code."""
+    """Loads a verb when it is used; bad usage, InputError, CompileError and Ctrl-C are one line on stderr and an exit
+    code."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The command as a process: Ctrl-C ends it even while native code runs."""
+        interruption = Interruption()
+        with interruption.ending_promptly():
+            return super().__call__(*args, obj=interruption, **kwargs)
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
         alone = not args  # which prints the help
@@ -65,7 +76,19 @@ class _Verbs(click.Group):
             say(missing_package(error))
             ending = "bad input"
         except BrokenPipeError:
+            drop_stdout()
             ending = "broken pipe"
+        except OSError as error:
+            if error.errno not in _NO_SPACE:
+                raise
+            drop_stdout()
+            say(f"{error.filename or 'a file, or standard output'}: cannot be written: {error.strerror}")
+            ending = "bad input"
+        except (KeyboardInterrupt, click.Abort) as error:
+            if isinstance(error, click.Abort):  # the cursor is behind a question
+                click.echo(err=True)
+            (ctx.obj or Interruption()).tell(str(error))
+            ending = "interrupted"
         raise click.exceptions.Exit(EXIT_CODES[ending])
 
 

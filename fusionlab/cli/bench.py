@@ -15,6 +15,7 @@ from fusionlab.cli import options
 from fusionlab.cli.exit_codes import exit_code
 from fusionlab.cli.pipelines import passes_of, pipeline_text
 from fusionlab.cli.sources import circumstances, load_source
+from fusionlab.cli.terminal import say
 from fusionlab.errors import InputError
 from fusionlab.files import require_writable
 from fusionlab.workload import Workload
@@ -92,7 +93,6 @@ def command(
     from fusionlab.bench.prepared import Preparation, is_prepared
     from fusionlab.bench.run import bench
     from fusionlab.bench.variants import FUSED
-    from fusionlab.codegen.cache import kept_folder
     from fusionlab.measure.records import write_record
     from fusionlab.report.tables.records import print_run
 
@@ -122,10 +122,11 @@ def command(
     else:
         make = _preparation(source, target, asked, also, against, options.check_limits(check_walkers), where)
         make = partial(make, store=_store(verdicts, where), seed=seed, verdicts_only=check_only)
-    records = str(kept_folder("bench")) if records is None else records
     if records == "":
         raise InputError("--records needs the name of a folder, or none for no record")
-    if records != "none" and not ahead:
+    if records is None:
+        records = "none" if ahead else _default_records()
+    elif records != "none" and not ahead:
         require_writable(Path(records))
     measured = MeasurementPlan(**plan)
     if prepare is not None and is_prepared(source["file"]):
@@ -210,6 +211,19 @@ def _device_target(name: str | None) -> Target:
         return load_target("gpu")
     except InputError:
         return load_target("cpu")
+
+
+def _default_records() -> str:
+    """The folder of records beside the compile cache; ``none``, with a warning, where it cannot be written to."""
+    from fusionlab.codegen.cache import kept_folder
+
+    folder = kept_folder("bench")
+    try:
+        require_writable(folder)
+    except InputError as error:
+        say(f"no record: {error}; --records names another folder")
+        return "none"
+    return str(folder)
 
 
 def _store(folder: str | None, where: dict[str, Any]) -> VerdictStore | None:

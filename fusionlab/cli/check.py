@@ -41,7 +41,7 @@ _ANOTHER_ALGORITHM = "it compares rewritings; another Laplacian (--against-lapla
 )
 @click.option("--against-laplacian", "other_laplacian", help="Compare with the same model and this Laplacian.")
 @options.check
-@click.option("--inputs", help="Compare on the inputs of this file only (a worst walker that was saved).")
+@options.inputs("Compare on these inputs only: a worst walker that was saved, or arrays of numpy.savez in order.")
 @click.option("--worst", help="File to save the worst walker in.  [default: one below $FUSIONLAB_CACHE, printed]")
 @click.option("--oracles/--no-oracles", default=True, help="Ask brute force and the reference interpreter too.")
 @click.option("--exact", is_flag=True, help="Compare in prime fields alone: no tolerance, steered predicates.")
@@ -84,11 +84,18 @@ def command(
         if verdict.counterexample is not None:
             name = hashlib.sha256(verdict.counterexample.to_bytes()).hexdigest()[:16]
             saved = worst or str(kept_folder("worst-walkers") / f"{name}.npz")
-            require_writable(Path(saved).parent)
             again = options.typed(click.get_current_context(), inputs=saved, worst=None, as_json=None)
             again = f"fusionlab check {again}"
-            replace(verdict.counterexample, command=again).save(Path(saved))
-            say(f"the worst walker is in {saved}; again: {again}")
+            try:
+                require_writable(Path(saved).parent)
+                replace(verdict.counterexample, command=again).save(Path(saved))
+            except InputError as error:
+                if worst is not None:
+                    raise
+                saved = None
+                say(f"the worst walker is not kept: {error}; --worst names another file")
+            else:
+                say(f"the worst walker is in {saved}; again: {again}")
         print_verdict(verdict, console)
         document = {**verdict.to_json(), "worst_walker": verdict.worst or None, "worst_walker_file": saved}
     print_refusals(events, console)

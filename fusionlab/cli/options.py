@@ -170,6 +170,11 @@ def on_command_line(context: click.Context) -> dict[str, str]:
     }
 
 
+def inputs(text: str) -> Callable[[Verb], Verb]:
+    """``--inputs`` with its help."""
+    return click.option("--inputs", metavar="FILE.npz", help=text)
+
+
 def require_file_name(name: str, option: str) -> None:
     """InputError unless a file called ``name`` can be written; ``option`` is the option that named it."""
     if Path(name).is_dir():

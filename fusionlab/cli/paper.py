@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
     from fusionlab.characterisation.figures import MatrixFigures
     from fusionlab.characterisation.matrix import Cell
-    from fusionlab.characterisation.run import Record
+    from fusionlab.characterisation.run import Record, RunPlan
 
 _BENCH_RECORDS = "studies/bench"
+_CELL_MINUTES = {"full": 1.5, "tiny": 0.25}
+"""The mean time of a program on one core, an estimate: to lower (5 s), to compile (54 s), to start and to analyse."""
 
 
 @click.command("paper")
@@ -34,6 +36,7 @@ _BENCH_RECORDS = "studies/bench"
     "--bench-records", help="Folder (or record) with measured times.  [default: studies/bench, if it is there]"
 )
 @click.option("--page", help="Write the tables and claims as Markdown.")
+@click.option("--yes", is_flag=True, help="Start without a question.")
 @click.option("--run/--no-run", default=True, help="Measure what the record lacks, or only show it.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes at a time.  [default: by cores and memory]")
 @click.option("--scheduler", help="Address of a Dask scheduler whose workers measure: tcp://HOST:8786.")
@@ -53,6 +56,7 @@ def command(
     record: str,
     bench_records: str | None,
     page: str | None,
+    yes: bool,
     run: bool,
     jobs: int | None,
     scheduler: str | None,
@@ -65,11 +69,12 @@ def command(
 ) -> tuple[dict[str, Any], int]:
     """The characterisation's tables and claims with our figures: 4 ansätze x 4 molecules x 3 GPUs, both programs.
 
-    Hours of compiling for everything; what is finished is kept, and an interrupted run goes on where it was.
+    Hours of compiling for everything, so that it asks first (or --yes); what is finished is kept, and an interrupted
+    run goes on where it was.
     """
     from fusionlab.characterisation.figures import MatrixFigures
     from fusionlab.characterisation.matrix import MatrixSetup, select
-    from fusionlab.characterisation.run import CellJob, Record, RunPlan, run_missing, workers_for
+    from fusionlab.characterisation.run import CellJob, Record, RunPlan, open_cells, run_missing, workers_for
     from fusionlab.report.matrix_progress import MatrixProgress
 
     if not 0 < time_limit <= options.MOST_SECONDS:
@@ -82,20 +87,43 @@ def command(
     if page:
         require_writable(Path(page).resolve().parent)
     if run:
+        plan = RunPlan(
+            CellJob(kept.circumstances, time_limit, not where["no_cache"]), workers_for(jobs), scheduler, **how
+        )
+        if not yes:
+            _ask(len(open_cells(kept, cells, plan)[: plan.most]), plan, kept)
         require_writable(kept.path.resolve().parent)
-        job = CellJob(kept.circumstances, time_limit, not where["no_cache"])
         quiet = click.get_current_context().params["quiet"]
         try:
             with MatrixProgress(quiet=quiet, terminal=sys.stderr.isatty()) as progress:
-                run_missing(kept, cells, RunPlan(job, workers_for(jobs), scheduler, **how), progress)
+                run_missing(kept, cells, plan, progress)
         except KeyboardInterrupt:
-            say(f"stopped; what was finished is in {record}: run again to go on")
-            sys.exit(exit_code(["interrupted"]))
+            raise KeyboardInterrupt(f"stopped; what was finished is in {record}: run again to go on") from None
     else:
         _say_out_of_date(kept)
     failures = {str(cell): why for cell, why in {**kept.failures, **kept.failed_again}.items() if cell in cells}
     document = _show(kept, MatrixFigures(kept.rows, measured), failures, page, console)
     return document, exit_code(["not measured"] if failures else [])
+
+
+def _ask(count: int, plan: RunPlan, kept: Record) -> None:
+    """Say how long it takes and where it writes, and go on if the user agrees. InputError where nobody can."""
+    if not count:
+        return
+    minutes = count * _CELL_MINUTES[kept.circumstances.size] / plan.workers
+    length = f"about {minutes / 60:.1f} hours" if minutes > 90 else f"about {max(1, round(minutes))} min"
+    by = f"{plan.workers} at a time" if plan.scheduler is None else f"by the workers of {plan.scheduler}"
+    what = f"paper measures {count} programs ({by}{f', {length}' if plan.scheduler is None else ''})"
+    where = f"and writes {kept.path.resolve()}"
+    if not _on_a_terminal():
+        raise InputError(f"{what} {where}: start it with --yes, or show what is recorded with --no-run")
+    if not click.confirm(f"fusionlab: {what} {where}. Start?", err=True):
+        say("nothing was started; --no-run shows what is recorded")
+        sys.exit(exit_code(["done"]))
+
+
+def _on_a_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _measured(named: str | None, walkers: int) -> dict[Cell, float]:

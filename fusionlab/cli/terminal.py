@@ -22,6 +22,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from fusionlab.store import cache_folder, expanded
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -47,29 +49,30 @@ def log_path() -> Path | None:
     if given == "-":
         return None
     if given:
-        return Path(given).expanduser()
-    cache = os.environ.get("FUSIONLAB_CACHE") or "~/.cache/fusionlab"
-    folder = Path(tempfile.gettempdir()) / f"fusionlab-{os.getuid()}" if cache == "off" else Path(cache).expanduser()
-    return folder / "logs" / "xla.log"
+        return expanded(given)
+    folder = cache_folder()
+    return (_temporary_folder() if folder is None else folder) / "logs" / "xla.log"
+
+
+def _temporary_folder() -> Path:
+    return Path(tempfile.gettempdir()) / f"fusionlab-{os.getuid()}"
 
 
 def keep_native_log() -> Path | None:
-    """Send what native code writes to file descriptor 2 to the log, once; return the file, or None if impossible.
+    """Send what native code writes to file descriptor 2 to the log, once; return the file, or None for stderr.
 
-    Does nothing if stderr is not descriptor 2 (under a test), or the file cannot be written. A crash still prints
-    Python's traceback on stderr.
+    Where the log cannot be written, it lies among temporary files; where these cannot be written either, what native
+    code writes is dropped. Does nothing if stderr is not descriptor 2 (under a test). A crash still prints Python's
+    traceback on stderr.
     """
     path = log_path()
     if path is None or not _is_descriptor_2(sys.stderr):
         return None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        large = path.exists() and path.stat().st_size > _MOST_LOG_BYTES
-        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if large else 0), 0o600)
-    except OSError:
-        return None
+    for place in (path, _temporary_folder() / "logs" / "xla.log", Path(os.devnull)):
+        with contextlib.suppress(OSError):
+            path, log = place, _opened_log(place)
+            break
     own = os.dup(2)
-    os.write(log, f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {' '.join(sys.argv[1:])}\n".encode())
     sys.stderr.flush()
     os.dup2(log, 2)
     os.close(log)
@@ -78,6 +81,19 @@ def keep_native_log() -> Path | None:
     with contextlib.suppress(OSError, ValueError):
         faulthandler.enable(sys.stderr)
     return path
+
+
+def _opened_log(path: Path) -> int:
+    """The descriptor of the log, after a line for this command; OSError where it cannot be written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    large = path.is_file() and path.stat().st_size > _MOST_LOG_BYTES
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if large else 0), 0o600)
+    try:
+        os.write(log, f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {' '.join(sys.argv[1:])}\n".encode())
+    except OSError:
+        os.close(log)
+        raise
+    return log
 
 
 def _log_failing_passes_to_descriptor_2() -> None:
@@ -171,10 +187,18 @@ def console_for(as_json: bool) -> Console:
 
 
 def finish(document: Any, as_json: bool) -> None:
-    """End a verb: print its document on stdout, if requested."""
+    """End a verb: print its document on stdout, if requested. OSError where stdout cannot be written to."""
     steps.clear()
     if as_json:
         click.echo(json.dumps(document, indent=2, allow_nan=False, default=str))
+    sys.stdout.flush()
+
+
+def drop_stdout() -> None:
+    """Drop what stdout still holds and cannot be written: Python would write it at its exit."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        if sys.stdout.fileno() == 1:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _can_tick() -> bool:

@@ -6,7 +6,6 @@ An unusable cache is never an error: it costs the compile, and one log line.
 from __future__ import annotations
 
 import dataclasses
-import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 from fusionlab.codegen.compile import Compiled, Memory
 from fusionlab.codegen.targets import Target
 from fusionlab.hlo.program import Program
-from fusionlab.store import Store, digest_of
+from fusionlab.store import Store, cache_folder, digest_of
 
 RECORD_FORMAT = 2
 RECORDED_TEXTS = (
@@ -24,9 +23,9 @@ RECORDED_TEXTS = (
 
 
 def default_cache() -> CompileCache | None:
-    """The cache in ``$FUSIONLAB_CACHE``, or else ``~/.cache/fusionlab``; None when the variable is ``off``."""
-    folder = os.environ.get("FUSIONLAB_CACHE") or "~/.cache/fusionlab"
-    return None if folder == "off" else CompileCache(Path(folder).expanduser())
+    """The cache in ``store.cache_folder``; None where there is none."""
+    folder = cache_folder()
+    return None if folder is None else CompileCache(folder)
 
 
 def kept_folder(kind: str) -> Path:

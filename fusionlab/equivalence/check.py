@@ -27,6 +27,7 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.constants import constant_divided_by_zero
 from fusionlab.hlo.ops import NUMPY
 from fusionlab.hlo.program import Program, program_view
+from fusionlab.host_settings import own_settings
 from fusionlab.workload import Workload
 
 
@@ -59,6 +60,7 @@ def check_workload(
     )
 
 
+@own_settings()
 def check_programs(
     original: Program, rewritten: Program, samples: Iterable[Sample] | None = None, *, oracles: bool = False
 ) -> Verdict:

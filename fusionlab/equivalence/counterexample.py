@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -65,9 +66,15 @@ class Counterexample:
 
     @staticmethod
     def load(path: Path) -> Counterexample:
-        """Read what ``save`` wrote; InputError for any other file (nothing in it is ever unpickled)."""
+        """Read what ``save`` wrote, or an archive of arrays alone (``numpy.savez``), which are the arguments in order.
+
+        InputError for any other file (nothing in it is ever unpickled).
+        """
         try:
             with np.load(io.BytesIO(read_file(path)), allow_pickle=False) as file:
+                if _FACTS not in file.files:
+                    arrays = tuple(file[name] for name in file.files)
+                    return Counterexample(f"inputs of {path.name}", arrays, 0, (), math.nan, math.nan, math.nan)
                 facts = json.loads(str(file[_FACTS]))
                 facts["arrays"] = [_restored(file[f"argument_{i}"], n) for i, n in enumerate(facts.pop("dtypes"))]
             return Counterexample.of(**facts)

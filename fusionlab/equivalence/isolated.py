@@ -6,6 +6,7 @@ The memory limit is three quarters of the machine's memory, so that a check cann
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable
 from dataclasses import astuple, replace
 from typing import TYPE_CHECKING, Any
@@ -104,15 +105,18 @@ def check(
     return verdict.to_json(), verdict.counterexample and vars(verdict.counterexample)
 
 
-def compare_files(original: Program, rewritten: Program, time_limit_s: float) -> Identity:
-    """The exact verdict on two programs; ``not-covered`` when it exceeds a limit or fails.
+def compare_files(
+    original: Program, rewritten: Program, time_limit_s: float, stop: threading.Event | None = None
+) -> Identity:
+    """The exact verdict on two programs; ``not-covered`` when it exceeds a limit or fails, or ``stop`` is set.
 
     Programs that treat all walkers alike are compared at a few walkers, others at their own shapes; those of several
     devices function by function between their collectives.
     """
     fault = "a fault of the check, not of the programs"
     try:
-        found = call(compare, astuple(original), astuple(rewritten), limit_s=time_limit_s, memory_limited=True)
+        programs = astuple(original), astuple(rewritten)
+        found = call(compare, *programs, limit_s=time_limit_s, memory_limited=True, stop=stop)
     except ProcessFailed as error:
         if error.exit_code is None:
             reason = f"time limit: {_late(time_limit_s)}"
@@ -121,8 +125,6 @@ def compare_files(original: Program, rewritten: Program, time_limit_s: float) ->
         else:
             reason = f"{fault} (exit {error.exit_code}): {str(error)[:200]}"
         return Identity("not-covered", 0, 0, 1.0, reason)
-    except OSError as error:  # no space for the files, or no process
-        return Identity("not-covered", 0, 0, 1.0, f"{fault}: {error}")
     return Identity(**found)
 
 

@@ -67,10 +67,8 @@ class Optimized:
                 # JAX would keep its compilation for good.
                 if jaxpr is not None and not self._rewriter.check_again(jaxpr, self._alone.clear_cache):
                     return self._original(*args, **kwargs)
-            try:
+            with self._rewriter.settled(self._alone.clear_cache):
                 return self._alone(*args, **kwargs)
-            finally:
-                self._rewriter.settle(self._alone.clear_cache)
 
     def __copy__(self) -> Optimized:
         """The function itself, as of any function."""

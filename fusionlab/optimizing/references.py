@@ -24,6 +24,7 @@ from fusionlab.codegen.executable import numpy_dtype
 from fusionlab.equivalence.few_walkers import resized
 from fusionlab.equivalence.oracle import Known, Options, Runner, key_of_arrays, program_runner
 from fusionlab.hlo.program import Program, without_view
+from fusionlab.host_settings import own_settings
 from fusionlab.optimizing.primitive import apply_owned
 from fusionlab.subprocesses import ProcessFailed, call
 
@@ -80,6 +81,7 @@ class Begun:
         self._stop.set()
 
 
+@own_settings()
 def evaluate(program: list[Any], arrays: list[np.ndarray]) -> dict[str, list[np.ndarray]]:
     """The results of the references of a program at ``arrays``, for ``call``; the process that plans comes first."""
     os.nice(10)

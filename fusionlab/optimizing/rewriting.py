@@ -13,7 +13,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -41,6 +41,7 @@ from fusionlab.errors import (
 from fusionlab.hlo.lowering import PLATFORMS, lower_traced
 from fusionlab.hlo.program import Program, program_view, without_view
 from fusionlab.hlo.view import twins_of
+from fusionlab.host_settings import own_settings
 from fusionlab.optimizing.checking import DRAWN, VARIED, Runners
 from fusionlab.optimizing.decision import Decision, key_of, surroundings
 from fusionlab.optimizing.primitive import why_left_alone, without_mesh
@@ -141,10 +142,13 @@ class Rewriter:
         self._keys: weakref.WeakKeyDictionary[Any, dict[str, str]] = weakref.WeakKeyDictionary()
         self._comparisons: dict[str, _Comparison] = {}
         self._exact: dict[str, Future[Identity]] = {}
+        self._interrupted = threading.Event()
         self._postponed: dict[str, tuple[_Comparison, Call]] = {}
         self._current = current
         # A user's own pass can change at any time, and its source is not in the key.
-        self._store = Store(policy.folder, ".json.gz") if policy.folder is not None and policy.known else None
+        self._store = None
+        if policy.folder is not None and policy.known:
+            self._store = Store(policy.folder, ".json.gz", title=f"the cache of rewritten programs in {policy.folder}")
         self._lock = threading.RLock()
 
     def choose(self, jaxpr: Any, platform: str) -> Program | None:
@@ -152,7 +156,7 @@ class Rewriter:
         with self._lock, without_mesh():
             before = dict(self.decisions)
             try:
-                key = self._decide(jaxpr, platform, self._current(jaxpr))
+                key = self._decide(jaxpr, platform)
             except NotEquivalentError:
                 raise
             except Exception as error:  # the user's function still works, and the reason is reported
@@ -194,8 +198,11 @@ class Rewriter:
         assert decision.rewritten is not None
         _warn_of_deadlocks(self.name, decision.rewritten)
 
-    def _decide(self, jaxpr: Any, platform: str, call: Call) -> str:
-        """Decide on ``jaxpr`` unless that is done; the key of the decision."""
+    def _decide(self, jaxpr: Any, platform: str) -> str:
+        """Decide on ``jaxpr`` unless that is done; the key of the decision.
+
+        The function's own program is lowered under the user's settings, as ``jax.jit`` does it.
+        """
         why, surprising = why_left_alone(jaxpr)  # batching can bring a callback into it
         if why is None and platform not in PLATFORMS:
             why = Refusal(Ground.PLATFORM, f"platform {platform}: only {' and '.join(PLATFORMS)} are rewritten")
@@ -205,6 +212,13 @@ class Rewriter:
         if (key := keys.get(platform, "")) in self.decisions:
             return key
         original = lower_jaxpr(jaxpr, platform, self.name)
+        keys[platform] = self._decided(jaxpr, original, platform)
+        return keys[platform]
+
+    @own_settings()
+    def _decided(self, jaxpr: Any, original: Program, platform: str) -> str:
+        """Decide on ``original``, the program of ``jaxpr``; the key of the decision."""
+        call = self._current(jaxpr)
         how = (
             call.alone,
             sorted(call.options.items()),
@@ -217,7 +231,7 @@ class Rewriter:
         begun = None if found is not None else self._begun(original, call)
         try:
             decision = replace(found or self.rewritten(original), alone=call.alone)
-            self.jaxprs[key], keys[platform] = jaxpr, key
+            self.jaxprs[key] = jaxpr
             on_less = decision.compared_on == DRAWN and call.arrays is not None
             unchecked = decision.verdict is None or on_less or self.policy.check == "always"
             if decision.rewritten is not None and self.policy.check != "never" and unchecked:
@@ -297,7 +311,7 @@ class Rewriter:
         NotEquivalentError if the policy demands it.
         """
         usable, changed, news = True, False, []
-        with self._lock, without_mesh():
+        with self._lock, without_mesh(), own_settings():
             call = self._current(jaxpr)
             for key in self._keys.get(jaxpr, {}).values():
                 before, comparison = self.decisions.get(key), self._comparisons.get(key)
@@ -362,7 +376,7 @@ class Rewriter:
         exact = decision.verdict.exact if decision.verdict is not None else None
         beside = ThreadPoolExecutor(1)
         limit_s = self.policy.exact_s if exact is None else 0
-        identity = beside.submit(compare_files, original, rewritten, limit_s) if limit_s else None
+        identity = beside.submit(compare_files, original, rewritten, limit_s, self._interrupted) if limit_s else None
 
         def identical() -> bool | None:
             return None if identity is not None and not identity.done() else _spares_variants(identity, exact)
@@ -370,6 +384,9 @@ class Rewriter:
         try:
             varied = decision.compared_on != VARIED
             compared = comparison.runners.compared(call.arrays, varied=varied, identical=identical)
+        except KeyboardInterrupt:
+            self._abandon()
+            raise
         finally:
             beside.shutdown(wait=False)
         postponed = compared.postponed and compared.verdict.passed
@@ -404,6 +421,22 @@ class Rewriter:
         )
         return _declined_where_not_identical(compared_now)
 
+    @contextlib.contextmanager
+    def settled(self, lower_again: Callable[[], None]) -> Iterator[None]:
+        """A context for a call, after which exact verdicts are settled; an interrupt ends what computes them."""
+        try:
+            try:
+                yield
+            except KeyboardInterrupt:
+                self._abandon()
+                raise
+            finally:
+                self.settle(lower_again)
+        except KeyboardInterrupt:
+            self._abandon()
+            lower_again()
+            raise
+
     def settle(self, lower_again: Callable[[], None]) -> None:
         """Wait for exact verdicts that are being computed, and keep them.
 
@@ -413,10 +446,11 @@ class Rewriter:
         if not self._exact:
             return
         failed = []
-        with self._lock, without_mesh():
+        with self._lock, without_mesh(), own_settings():
             while self._exact:
-                key, identity = self._exact.popitem()
+                key, identity = next(iter(self._exact.items()))
                 exact, decision = identity.result(), self.decisions.get(key)
+                del self._exact[key]
                 comparison, call = self._postponed.pop(key, (self._comparisons.get(key), None))
                 if decision is None or decision.verdict is None:
                     continue
@@ -440,6 +474,15 @@ class Rewriter:
         for decision in failed:
             self._require_equal(decision)
             self._warn(decision.reason)
+
+    def _abandon(self) -> None:
+        """End what computes exact verdicts; the next call decides again on these programs."""
+        self._interrupted.set()
+        self._interrupted = threading.Event()
+        for key in self._exact:
+            self.decisions.pop(key, None)
+        self._exact.clear()
+        self._postponed.clear()
 
     def _require_equal(self, decision: Decision) -> None:
         """NotEquivalentError if ``decision`` found a difference and the policy makes it an error."""

@@ -13,7 +13,7 @@ from fusionlab.codegen.between_collectives import divided, parts, with_parts
 from fusionlab.errors import CompileError, InputError, one_line, unknown
 from fusionlab.hlo import ops
 from fusionlab.hlo.program import Program
-from fusionlab.host_settings import one_blas_thread, young_only
+from fusionlab.host_settings import one_blas_thread, own_settings, young_only
 from fusionlab.passes.catalogue import PIPELINES, SEARCHED, find_pass
 from fusionlab.passes.interface import Declined, Event, Pass, Result, Setting
 from fusionlab.passes.refusals import Ground, Refusal
@@ -79,6 +79,7 @@ def _run(pass_: Pass, program: Program, setting: Setting) -> Result:
         return Result(program, (Refusal(Ground.FAULT, one_line(error)).of(pass_.name, ""),))
 
 
+@own_settings()
 @young_only()
 @one_blas_thread()
 def run_pass(pass_: Pass, program: Program, setting: Setting) -> Result:

@@ -258,6 +258,15 @@ class RunPlan:
     retry_failed: bool = False
 
 
+def open_cells(record: Record, cells: Sequence[Cell], plan: RunPlan) -> list[Cell]:
+    """The cells that ``run_missing`` measures, but for the bound ``plan.most``."""
+    from fusionlab.codegen.compile import versions
+
+    if plan.again:
+        return list(cells)
+    return record.missing(cells, versions(), sources_digest(), failed_too=plan.retry_failed)
+
+
 def run_missing(record: Record, cells: Sequence[Cell], plan: RunPlan, progress: Progress) -> int:
     """Measure the cells that ``record`` lacks (all of them with ``plan.again``) and store each at once.
 
@@ -266,7 +275,7 @@ def run_missing(record: Record, cells: Sequence[Cell], plan: RunPlan, progress: 
     from fusionlab.codegen.compile import versions
 
     found, sources = versions(), sources_digest()
-    missing = list(cells) if plan.again else record.missing(cells, found, sources, failed_too=plan.retry_failed)
+    missing = open_cells(record, cells, plan)
     known = len(cells) - len(missing)
     missing = missing[: plan.most]
     progress.start(len(missing), known)

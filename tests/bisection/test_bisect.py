@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax import lax
 
@@ -208,6 +209,48 @@ def test_a_pass_of_a_file_is_no_code_of_the_test(lowered, tmp_path):
     assert_differs(test)
 
 
+def test_inputs_of_a_file_show_what_drawn_ones_hide(cli, lowered, tmp_path, monkeypatch, no_processes):
+    """Arrays of ``numpy.savez`` in the order of the arguments, or the worst walker that ``check`` saved."""
+    monkeypatch.chdir(tmp_path)
+    Path("p.mlir").write_text(lowered(lambda x, y: jnp.sin(x - y), SQUARE, SQUARE).text)
+    Path("own.py").write_text(
+        SWAPPED.replace("y + (-x)", "jax.numpy.minimum(x + (-y), 1e3)").replace("from", "import jax\nfrom", 1)
+    )
+    words = (
+        "bisect",
+        "p.mlir",
+        "--pass",
+        "own.py:Swapped",
+        "--target",
+        "cpu",
+        "--no-exact",
+        "--quiet",
+        "--out",
+        "found",
+    )
+    drawn = cli(*words, code=0).stdout
+    assert "none of 1 steps differs; only drawn inputs were tried: --inputs FILE.npz judges on others" in drawn
+    for name, value in {"small": 2.0, "large": 2e3}.items():
+        np.savez(f"{name}.npz", x=np.full_like(SQUARE, value), y=SQUARE)
+    assert "judged on the inputs of small.npz" in cli(*words, "--inputs", "small.npz", code=0).stdout
+    found = json.loads(cli(*words, "--inputs", "large.npz", "--json", code=1).stdout)
+    assert [Path(path).name for path in found["files"]] == ["reduced.mlir", "test_own_py_Swapped.py", "inputs.npz"]
+    with pytest.raises(AssertionError, match=r"different: inputs of large\.npz"):
+        run_tests_of(Path("found/test_own_py_Swapped.py"))
+    cli(*words, "--inputs", "found/inputs.npz", code=1)
+    np.savez("double.npz", SQUARE.astype(np.float64), SQUARE)
+    assert "double.npz: inputs of another program" in cli(*words, "--inputs", "double.npz", code=2).stderr
+
+
+@pytest.mark.slow
+def test_inputs_at_which_xla_overflows(cli, lowered, tmp_path):
+    (tmp_path / "p.mlir").write_text(lowered(lambda a, b, x: a * x + b * x, *np.ones(3, np.float32)).text)
+    np.savez(tmp_path / "inputs.npz", *np.array([1e38, -1e38, 10.0], np.float32))
+    words = ("bisect", tmp_path / "p.mlir", "--xla", "--quiet", "--out", tmp_path / "out")
+    assert "only drawn inputs were tried" in cli(*words, code=0).stdout
+    assert "XLA's program differs" in cli(*words, "--inputs", tmp_path / "inputs.npz", code=1).stdout
+
+
 @pytest.fixture
 def loop_file(lowered, tmp_path):
     path = tmp_path / "loop.mlir"
@@ -243,6 +286,7 @@ def test_what_could_not_be_judged_is_no_all_clear(cli, loop_file, tmp_path):
         (("--xla", "--pass", "batch-replay"), "name what to bisect"),
         (("--xla", "--target", "a100"), "cannot be run here"),
         (("--pass", "batch-reply"), "unknown pass"),
+        (("--pass", "batch-replay", "--inputs", "no.npz"), "no.npz: cannot be read"),
     ],
 )
 def test_bad_input(arguments, part, cli, loop_file):

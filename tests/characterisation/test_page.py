@@ -86,5 +86,5 @@ def test_rows_of_other_sources_are_said(record, monkeypatch, cli):
 def test_a_cell_that_fails_ends_with_exit_code_1(tmp_path, monkeypatch, as_json):
     monkeypatch.setattr(run, "measure_apart", lambda *_: {"failed": "no room"})
     cell = ("--models", "ferminet", "--molecules", "LiH", "--programs", "train-step", "--targets", "a100")
-    document = as_json("paper", *cell, "--record", tmp_path / "r.json", code=1)
+    document = as_json("paper", *cell, "--yes", "--record", tmp_path / "r.json", code=1)
     assert document["failed"] == {"ferminet LiH train-step a100": "no room"}

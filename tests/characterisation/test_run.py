@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import signal
 
+import click
 import pytest
 
 from fusionlab.characterisation import run
@@ -19,6 +21,7 @@ from fusionlab.characterisation.run import (
     run_on_dask,
     workers_for,
 )
+from fusionlab.cli import paper
 from fusionlab.errors import InputError
 from tests.characterisation.rows import row
 
@@ -218,3 +221,37 @@ def test_cells_are_chosen_by_name():
     assert len(EVERY) == 96
     with pytest.raises(InputError, match="did you mean: psiformer"):
         select("psifomer", None, None, None)
+
+
+@pytest.mark.parametrize(("answer", "code", "started"), [(True, 0, True), (False, 0, False), (None, 130, False)])
+def test_the_command_asks_before_hours_of_work(answer, code, started, cli, tmp_path, monkeypatch):
+    """In an empty folder, on a terminal: how many programs, how long, and where it writes."""
+    runs, asked = [], []
+
+    def confirm(question, err):
+        asked.append(question)
+        if answer is None:
+            raise click.Abort
+        return answer
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(run, "run_missing", lambda *given: runs.append(given))
+    monkeypatch.setattr(paper, "_on_a_terminal", lambda: True)
+    monkeypatch.setattr(click, "confirm", confirm)
+    cli("paper", "--jobs", "2", "--quiet", code=code)
+    what = f"paper measures 96 programs (2 at a time, about 72 min) and writes {tmp_path}/studies/paper.json"
+    assert asked == [f"fusionlab: {what}. Start?"]
+    assert bool(runs) == started
+    assert started or list(tmp_path.iterdir()) == []
+
+
+def test_without_a_terminal_the_command_needs_yes(cli, tmp_path, monkeypatch):
+    runs = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(run, "run_missing", lambda *given: runs.append(given))
+    for command in (("paper",), ("study", "--paper")):
+        refused = cli(*command, code=2).stderr
+        assert re.fullmatch(r"fusionlab: paper measures 96 programs .*: start it with --yes, .*--no-run\n", refused)
+    assert (runs, list(tmp_path.iterdir())) == ([], [])
+    cli("paper", "--yes", "--quiet", code=0)
+    assert len(runs) == 1

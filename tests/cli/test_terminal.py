@@ -109,6 +109,21 @@ logging.getLogger("fusionlab.passes.pipeline").error("pass x failed", exc_info=Z
         assert part in log.read_text()
     assert {"a native line", "our line"} <= set(said("-").splitlines())
 
+    unwritable = tmp_path / "a file"
+    unwritable.write_text("in the way")
+    for full in ("/dev/full", unwritable / "own.log"):
+        assert said(full) == "our line\n"
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_full_disk_behind_stdout_is_one_line(more, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUSIONLAB_CACHE": str(tmp_path)}
+    command = [sys.executable, "-m", "fusionlab", "passes", *more]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment, check=False)
+    assert done.returncode == 2
+    assert re.fullmatch(r"fusionlab: .*cannot be written: No space left on device\n", done.stderr)
+
 
 def test_the_log_lies_beside_the_cache(tmp_path, monkeypatch):
     monkeypatch.delenv("FUSIONLAB_LOG", raising=False)

@@ -78,7 +78,7 @@ def test_samples_arrive_as_they_are(lowered):
     ],
 )  # fmt: skip
 def test_a_limit_and_a_fault_are_told_apart(exit_code, said, reason, lowered, monkeypatch):
-    def failing(function, *arguments, limit_s, memory_limited):
+    def failing(function, *arguments, limit_s, memory_limited, stop):
         raise ProcessFailed(said, exit_code)
 
     program = lowered(lambda x: x + 1, X)

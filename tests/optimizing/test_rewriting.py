@@ -363,7 +363,7 @@ class TestExactVerdicts:
     def test_a_budget_that_is_exceeded_is_told_once_for_a_program(self, monkeypatch):
         limits = []
 
-        def late(function, *arguments, limit_s, memory_limited):
+        def late(function, *arguments, limit_s, memory_limited, stop):
             limits.append(limit_s)
             raise ProcessFailed("it did not finish", None)
 
@@ -498,7 +498,7 @@ def exact_later(monkeypatch):
         return found
 
     def later(result):
-        def compare_exactly(original, rewritten, limit_s):
+        def compare_exactly(original, rewritten, limit_s, stop):
             assert compared.wait(60)
             return Identity(result, 12, 2, 1e-36)
 

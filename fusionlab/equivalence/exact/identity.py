@@ -20,7 +20,7 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import FunctionView, Node, Value, source_of, view_of
-from fusionlab.host_settings import one_blas_thread, young_only
+from fusionlab.host_settings import one_blas_thread, own_settings, young_only
 
 SHARES = ((1.0, 0.0, 0.75, np.nan), (0.5, np.nan, np.nan, np.nan))
 """For each prime its steered points: the probability with which a predicate is steered to make a value non-zero; NaN:
@@ -85,6 +85,7 @@ def compare_exactly(original: Program, rewritten: Program) -> Identity:
     return compare_functions(*map(view_of, modules))
 
 
+@own_settings()
 @young_only()
 @one_blas_thread()
 def compare_functions(original: FunctionView, rewritten: FunctionView) -> Identity:

@@ -62,7 +62,7 @@ class _Reader:
             command, environment = module_command("fusionlab.hlo.sandbox.worker", [str(theirs.fileno())])
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                env=environment, pass_fds=[theirs.fileno()],
+                env=environment, pass_fds=[theirs.fileno()], start_new_session=True,  # Ctrl-C is for this process
             )  # fmt: skip
         return self._process, _START_LIMIT_S
 
