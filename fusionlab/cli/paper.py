@@ -85,7 +85,7 @@ def command(
     kept = Record(Path(record), MatrixSetup(walkers=walkers, size=size))
     measured = _measured(bench_records, walkers)
     if page:
-        require_writable(Path(page).resolve().parent)
+        options.require_file_name(page, "--page")
     if run:
         plan = RunPlan(
             CellJob(kept.circumstances, time_limit, not where["no_cache"]), workers_for(jobs), scheduler, **how

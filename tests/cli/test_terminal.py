@@ -183,3 +183,10 @@ def test_names_are_completed(words, offered, monkeypatch, capsys):
         main(prog_name="fusionlab")
     assert {line.partition(",")[2] for line in capsys.readouterr().out.split()} == offered
     assert isinstance(main, click.Group)
+
+
+def test_a_folder_that_is_not_there_is_not_made(cli, replay_file, tmp_path):
+    out = tmp_path / "no" / "such" / "x.mlir"
+    said = cli("apply", replay_file, "--pass", "batch-replay", "--target", "cpu", "--out", out, code=2).stderr
+    assert said == f"fusionlab: {out}: there is no folder {out.parent}; make it, or name another file with --out\n"
+    assert not (tmp_path / "no").exists()
