@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.optimised.parser import HloModule
 from fusionlab.ledger.dataflow import instructions
-from fusionlab.ledger.thunks import Section, Thunk, parse_thunks, scheduled_thunks
+from fusionlab.ledger.thunks import SLICED, Section, Thunk, parse_thunks, scheduled_thunks
 from fusionlab.ledger.traffic import Traffic, traffic_of
 
 _log = logging.getLogger(__name__)
@@ -27,7 +27,6 @@ _TO_HOST = "condition to host"
 _COPY = re.compile(r"Copy|Memset|Memzero|copy")
 _COLLECTIVE = re.compile(r"(?i)k?(ragged-?)?(all|collective|reduce)-?(reduce|gather|to-?all|permute|broadcast|scatter)")
 _CONTAINERS = frozenset({"kSequential", "kWhile", "kConditional", "kCommandBuffer"})
-_SLICED = "kDynamicSliceFusion"
 # Bookkeeping between streams: nothing runs on the device.
 _SILENT = re.compile(r"kWaitForStreams|k\w+Done$|kHostSend|kHostRecv|kEvent")
 
@@ -37,8 +36,8 @@ class LaunchSite:
     """One place in the program that launches something.
 
     ``trip_count`` is the product of the trips of the loops around it, 0 where it never runs; ``static`` is 1, or 0
-    without a thunk; ``dynamic`` is the number of its runs. ``path`` names the loops and conditionals around it,
-    outermost first; ``computation`` is the HLO computation that holds the instruction ``hlo_name`` ("" when XLA reports
+    without a thunk; ``dynamic`` is the number of its runs. ``path`` names the loops around it and the branches of
+    conditionals (``cond.3:true_branch``), outermost first; ``computation`` is the HLO computation that holds the instruction ``hlo_name`` ("" when XLA reports
     no name). Bytes are of one run (model: fusionlab.ledger.traffic). ``thunk_id`` is XLA's number for it (-1: none).
     """
 
@@ -102,7 +101,7 @@ def _thunks(compiled: Compiled) -> tuple[str, tuple[Thunk, ...]]:
             return THUNK_SEQUENCE, parse_thunks(compiled.thunk_sequence, compiled.thunk_metadata)
         except ValueError as error:
             _log.warning("%s: counting launches from the scheduled HLO: %s", compiled.name, error)
-    return SCHEDULED_HLO, scheduled_thunks(compiled.module)
+    return SCHEDULED_HLO, scheduled_thunks(compiled.module, compiled.target.kind == "cuda")
 
 
 class _Ledger:
@@ -117,7 +116,7 @@ class _Ledger:
             elif thunk.kind == "kConditional":
                 yield from self._branches(thunk, runs, path)
             elif thunk.sections:
-                inside = self._named(thunk) if thunk.kind == _SLICED else thunk
+                inside = self._named(thunk) if thunk.kind == SLICED else thunk
                 for section in inside.sections:
                     yield from self.sites(section.thunks, runs, path)
             elif thunk.kind not in _CONTAINERS and not _SILENT.match(thunk.kind):
@@ -153,7 +152,8 @@ class _Ledger:
 
         longest = max(conditional.sections, key=count, default=None)
         for section in conditional.sections:
-            yield from self.sites(section.thunks, runs if section is longest else 0, inside)
+            branch = (*path, f"{inside[-1]}:{section.name}")
+            yield from self.sites(section.thunks, runs if section is longest else 0, branch)
 
     def _site(self, thunk: Thunk, runs: int, path: tuple[str, ...]) -> LaunchSite:
         is_copy = _COPY.search(thunk.kind) is not None

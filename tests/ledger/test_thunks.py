@@ -56,7 +56,7 @@ def test_another_format_is_an_error_and_not_an_empty_list():
 
 
 def test_scheduled_hlo_gives_the_same_kind_of_tree():
-    copied, loop, total = scheduled_thunks(parse_optimized(text_of("scheduled.hlo")))
+    copied, loop, total = scheduled_thunks(parse_optimized(text_of("scheduled.hlo")), on_gpu=False)
     assert (copied.kind, copied.hlo_name) == ("kCopy", "copied")
     assert (total.kind, total.hlo_name) == ("add", "sum")
     assert [thunk.hlo_name for thunk in loop.walk()] == ["loop", "called", "tanh"]
