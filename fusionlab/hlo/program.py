@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
+import logging
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -38,7 +40,10 @@ from fusionlab.hlo.view import (
     view_of,
 )
 
+_log = logging.getLogger(__name__)
+
 MOST_ELEMENTS = 2**48
+_MOST_NAMED = 8
 _FULL_TO_SHARD = "SPMDFullToShardShape"
 _COUNTED = ("stablehlo", "chlo")
 _ONLY_STATIC = "only tensors of static shape can be studied"
@@ -85,6 +90,8 @@ class Program:
         except ir.MLIRError as error:  # a dialect registered in the other process only
             cause = str(error).splitlines()[-1].strip()
             raise InputError(f"{path}: not a valid StableHLO module: {cause}") from None
+        if _entry_as_main(module, path):
+            bytecode = bytecode_of(module)
         _require_static_tensors(module, path, content)
         return Program(name or path.stem, bytecode, platform or platform_of(module), str(path))
 
@@ -181,11 +188,35 @@ def _parsed(bytecode: bytes) -> ir.Module:
         return ir.Module.parse(bytecode)
 
 
-def _require_static_tensors(module: ir.Module, path: Path, content: bytes) -> None:
-    """InputError naming the file, unless ``module`` has an entry, and tensors of possible shapes; NotStudied for
-    dynamic ones."""
-    if not public_functions(module):
+def _entry_as_main(module: ir.Module, path: Path) -> bool:
+    """Name the only public function of ``module`` main, which XLA asks for, and say so; False if there is a main.
+
+    InputError naming the public functions where there are several, and no main.
+    """
+    names = [str(function.name.value) for function in public_functions(module)]
+    if not names:
         raise InputError(f"{path}: the module has no public function; expected one named main")
+    if "main" in names:
+        return False
+    if len(names) > 1:
+        named = ", ".join(f"@{name}" for name in names[:_MOST_NAMED]) + ", ..." * (len(names) > _MOST_NAMED)
+        raise InputError(f"{path}: several public functions and no @main: {named}; name one main, or make the others private")
+    with module.context:
+        if (other := functions_of(module).get("main")) is not None:  # a private one
+            taken = functions_of(module)
+            _rename(module, other, next(n for i in itertools.count() if (n := f"main_{i}") not in taken))
+        _rename(module, functions_of(module)[names[0]], "main")
+    _log.warning("%s: no @main: the entry is @%s, the only public function, from here on called @main", path, names[0])
+    return True
+
+
+def _rename(module: ir.Module, function: Any, name: str) -> None:
+    ir.SymbolTable.replace_all_symbol_uses(function.name.value, name, module.operation)
+    ir.SymbolTable.set_symbol_name(function, name)
+
+
+def _require_static_tensors(module: ir.Module, path: Path, content: bytes) -> None:
+    """InputError naming the file, unless the tensors of ``module`` have possible shapes; NotStudied for dynamic ones."""
     entry = public_function(module)
     for kind, types in (("argument", entry.type.inputs), ("result", entry.type.results)):
         for index, type_ in enumerate(types):

@@ -209,6 +209,11 @@ class HloModule:
         every = list(self.computations.values())
         return next((one for one in every if one.is_entry), every[-1])
 
+    @property
+    def is_scheduled(self) -> bool:
+        """True if XLA has optimised and scheduled it: what it then runs, it runs op by op."""
+        return "is_scheduled=true" in self.header
+
     @cached_property
     def _rows(self) -> Mapping[str, Mapping[str, str]]:
         return {title: dict(row.split(" ", 1) for row in rows) for title, rows in self.tables.items()}
