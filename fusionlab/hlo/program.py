@@ -200,7 +200,9 @@ def _entry_as_main(module: ir.Module, path: Path) -> bool:
         return False
     if len(names) > 1:
         named = ", ".join(f"@{name}" for name in names[:_MOST_NAMED]) + ", ..." * (len(names) > _MOST_NAMED)
-        raise InputError(f"{path}: several public functions and no @main: {named}; name one main, or make the others private")
+        raise InputError(
+            f"{path}: several public functions and no @main: {named}; name one main, or make the others private"
+        )
     with module.context:
         if (other := functions_of(module).get("main")) is not None:  # a private one
             taken = functions_of(module)
@@ -216,7 +218,7 @@ def _rename(module: ir.Module, function: Any, name: str) -> None:
 
 
 def _require_static_tensors(module: ir.Module, path: Path, content: bytes) -> None:
-    """InputError naming the file, unless the tensors of ``module`` have possible shapes; NotStudied for dynamic ones."""
+    """InputError naming the file, unless tensors of ``module`` have possible shapes; NotStudied for dynamic ones."""
     entry = public_function(module)
     for kind, types in (("argument", entry.type.inputs), ("result", entry.type.results)):
         for index, type_ in enumerate(types):

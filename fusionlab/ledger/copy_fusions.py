@@ -4,7 +4,7 @@ XLA decides by the text (``xla/service/gpu/thunk_emitter.cc``, ``xla/backends/gp
 ``xla/backends/gpu/codegen/copy.cc`` and ``fusions.cc``), so its thunk list follows from it:
 
 - a fusion of ``copy`` alone, layouts equal;
-- a fusion of one contiguous ``slice`` of an operand;
+- a fusion of one contiguous ``slice`` of an operand, from ``STATIC_SLICES_SINCE`` on;
 - a ``dynamic-slice`` of an operand, or a ``dynamic-update-slice`` by one, whose offsets follow from the number of the
   trip. XLA has annotated the instruction (``dynamic_slice_config``) or, before JAX 0.10.2, the fusion
   (``__dynamic_memcpy``);
@@ -19,6 +19,9 @@ from typing import Any
 
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction, Shape
 
+STATIC_SLICES_SINCE = (0, 10, 2)
+"""The version of jaxlib; nothing in the text tells it."""
+
 _VIEWS = ("bitcast", "reshape")
 _SLICES = ("slice", "dynamic-slice", "dynamic-update-slice")
 _SLICED_CALLS = ("dynamic_slice_fusion", "address_computation", "dynamic_address_computation")
@@ -28,7 +31,7 @@ _MEMCPY = "__dynamic_memcpy"
 
 def sliced_call(module: HloModule, one: Instruction) -> Instruction | None:
     """The library call or the copy inside ``one``, if that is a fusion of it with slices; else None."""
-    if one.opcode != "fusion" or one.fusion_kind != "kCustom":
+    if one.fusion_kind != "kCustom":
         return None
     named = _part(_part(one.backend_config, "fusion_backend_config"), "custom_fusion_config").get("name")
     inside = module.computations[one.called[0]].instructions
@@ -37,9 +40,9 @@ def sliced_call(module: HloModule, one: Instruction) -> Instruction | None:
     return heroes[0] if named in _SLICED_CALLS and len(heroes) == 1 else None
 
 
-def is_copy_fusion(module: HloModule, one: Instruction) -> bool:
-    """True if ``one`` is a fusion that XLA runs as a copy."""
-    if one.opcode != "fusion" or one.fusion_kind not in ("kLoop", "kInput"):
+def is_copy_fusion(module: HloModule, one: Instruction, static_slices: bool = True) -> bool:
+    """True if ``one`` is a fusion that XLA runs as a copy; ``static_slices``: whether it does so with those."""
+    if one.fusion_kind not in ("kLoop", "kInput"):
         return False
     if _part(one.backend_config, "fusion_backend_config").get("kind") == _MEMCPY:
         return True
@@ -47,7 +50,9 @@ def is_copy_fusion(module: HloModule, one: Instruction) -> bool:
     roots = [inside.by_name[name] for name in inside.root.operands] if inside.root.opcode == "tuple" else [inside.root]
     if all(_copies(inside, root) for root in roots):
         return True
-    return len(roots) == 1 and (_is_static(inside, roots[0]) or _is_annotated(inside, roots[0]))
+    if len(roots) > 1:
+        return False
+    return (static_slices and _is_static(inside, roots[0])) or _is_annotated(inside, roots[0])
 
 
 def _copies(inside: Computation, root: Instruction) -> bool:

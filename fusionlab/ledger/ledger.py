@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.optimised.parser import HloModule
+from fusionlab.ledger.copy_fusions import STATIC_SLICES_SINCE
 from fusionlab.ledger.dataflow import instructions
 from fusionlab.ledger.thunks import SLICED, Section, Thunk, parse_thunks, scheduled_thunks
 from fusionlab.ledger.traffic import Traffic, traffic_of
@@ -37,8 +38,9 @@ class LaunchSite:
 
     ``trip_count`` is the product of the trips of the loops around it, 0 where it never runs; ``static`` is 1, or 0
     without a thunk; ``dynamic`` is the number of its runs. ``path`` names the loops around it and the branches of
-    conditionals (``cond.3:true_branch``), outermost first; ``computation`` is the HLO computation that holds the instruction ``hlo_name`` ("" when XLA reports
-    no name). Bytes are of one run (model: fusionlab.ledger.traffic). ``thunk_id`` is XLA's number for it (-1: none).
+    conditionals (``cond.3:true_branch``), outermost first; ``computation`` is the HLO computation that holds the
+    instruction ``hlo_name`` ("" when XLA reports no name). Bytes are of one run (model: fusionlab.ledger.traffic).
+    ``thunk_id`` is XLA's number for it (-1: none).
     """
 
     hlo_name: str
@@ -101,7 +103,9 @@ def _thunks(compiled: Compiled) -> tuple[str, tuple[Thunk, ...]]:
             return THUNK_SEQUENCE, parse_thunks(compiled.thunk_sequence, compiled.thunk_metadata)
         except ValueError as error:
             _log.warning("%s: counting launches from the scheduled HLO: %s", compiled.name, error)
-    return SCHEDULED_HLO, scheduled_thunks(compiled.module, compiled.target.kind == "cuda")
+    made_by = re.search(r"jaxlib (\d+)\.(\d+)\.(\d+)", compiled.versions)  # "" for text of others
+    static_slices = made_by is None or tuple(map(int, made_by.groups())) >= STATIC_SLICES_SINCE
+    return SCHEDULED_HLO, scheduled_thunks(compiled.module, compiled.target.kind == "cuda", static_slices)
 
 
 class _Ledger:
@@ -145,15 +149,13 @@ class _Ledger:
             yield LaunchSite(loop.hlo_name, _TO_HOST, runs, 0, runs, True, computation, inside, 1, 1)
 
     def _branches(self, conditional: Thunk, runs: int, path: tuple[str, ...]) -> Iterator[LaunchSite]:
-        inside = (*path, conditional.hlo_name or f"thunk {conditional.id}")
-
-        def count(section: Section) -> int:
-            return sum(site.dynamic for site in self.sites(section.thunks, 1, inside) if not site.is_copy)
-
-        longest = max(conditional.sections, key=count, default=None)
-        for section in conditional.sections:
-            branch = (*path, f"{inside[-1]}:{section.name}")
-            yield from self.sites(section.thunks, runs if section is longest else 0, branch)
+        name = conditional.hlo_name or f"thunk {conditional.id}"
+        branches = [tuple(self.sites(one.thunks, 1, (*path, f"{name}:{one.name}"))) for one in conditional.sections]
+        longest = max(branches, key=lambda sites: sum(one.dynamic for one in sites if not one.is_copy), default=())
+        for branch in branches:
+            times = runs if branch is longest else 0
+            for site in branch:
+                yield replace(site, trip_count=times * site.trip_count, dynamic=times * site.dynamic)
 
     def _site(self, thunk: Thunk, runs: int, path: tuple[str, ...]) -> LaunchSite:
         is_copy = _COPY.search(thunk.kind) is not None

@@ -348,7 +348,7 @@ class KernelNames:
 
 def _results(module: HloModule, one: Instruction) -> Iterator[_Result]:
     """Opcode, op_name and number of elements of each result of a fusion, looked at through views."""
-    if one.opcode != "fusion" or not one.called:
+    if not one.is_fusion or not one.called:
         return
     computation = module.computations[one.called[0]]
     root = computation.root

@@ -1,8 +1,9 @@
 """The execution tree of XLA: from its thunk list where it writes one (GPUs), else from the scheduled HLO (the CPU).
 
 A line of ``*.thunk_sequence.txt`` is ``007: kCustomKernel [prev=.. | next=..] wrapped_tanh grid: ..``. Nesting shows in
-the indentation, with three oddities of the printer: ``condition:`` is never indented, the first thunk inside a
-``kSequential`` stands on its parent's line, and a ``kWhile`` carries neither its HLO name nor its trip count.
+the indentation, with four oddities of the printer: ``condition:`` is never indented, the first thunk inside a
+``kSequential`` stands on its parent's line, a ``kWhile`` carries neither its HLO name nor its trip count, and what
+follows an empty section stands on its line, after ``No thunks.``, with its own indentation.
 ``thunk_metadata.txt`` has the names by thunk id. The launches in CUDA graphs follow from the thunk lists before and
 after capture.
 """
@@ -24,6 +25,7 @@ SLICED = "kDynamicSliceFusion"
 
 _ENTRY = re.compile(r"(\d+): (k\w+)\s*\[[^\]]*\](.*?)(?=\s\d+: k\w+\s*\[|$)")
 _SECTION = re.compile(r"([a-z_]\w*):\s*$")
+_EMPTY = "No thunks."
 _BLOCK = re.compile(r"^thunk_metadata \{$", re.MULTILINE)
 
 # It solves in place, in a copy of the right-hand sides.
@@ -32,15 +34,14 @@ _SOLVE = "__cublas$triangularSolve"
 # Opcodes of scheduled HLO that run nothing.
 _NOTHING = frozenset(
     ("parameter", "constant", "get-tuple-element", "tuple", "bitcast", "after-all", "add-dependency", "opt-barrier",
-     "optimization-barrier", "partition-id", "replica-id", "copy-done", "async-done", "domain", "all-reduce-done",
-     "all-gather-done", "collective-permute-done")
+     "optimization-barrier", "partition-id", "replica-id", "domain")
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Section:
-    """The thunks of one part of a container: ``condition`` and ``body`` of a loop, ``branch_0``, ... or ``false_branch``
-    and ``true_branch`` of a conditional, "" for a plain sequence."""
+    """The thunks of one part of a container: ``condition`` and ``body`` of a loop, ``branch_0``, ... or
+    ``false_branch`` and ``true_branch`` of a conditional, "" for a plain sequence."""
 
     name: str
     thunks: tuple[Thunk, ...]
@@ -87,7 +88,8 @@ def parse_thunks(sequence: str, metadata: str) -> tuple[Thunk, ...]:
         raise ValueError("the thunk list has names of kernels alone, as before JAX 0.10")
     top = _OpenThunk(indent=-1)
     stack = [top]
-    for number, line in enumerate(sequence.splitlines(), 1):
+    for number, printed in enumerate(sequence.splitlines(), 1):
+        line = printed.lstrip().removeprefix(_EMPTY) if printed.lstrip().startswith(_EMPTY) else printed
         if not line.strip():
             continue
         indent = len(line) - len(line.lstrip())
@@ -127,24 +129,26 @@ def _close(opened: _OpenThunk, names: Mapping[int, str]) -> Thunk:
     return Thunk(opened.id, opened.kind, names.get(opened.id, ""), opened.description, sections)
 
 
-def scheduled_thunks(module: HloModule, on_gpu: bool) -> tuple[Thunk, ...]:
+def scheduled_thunks(module: HloModule, on_gpu: bool, static_slices: bool = True) -> tuple[Thunk, ...]:
     """The same tree from a scheduled module: one leaf per instruction of its sequences that runs something.
 
-    ``on_gpu``: XLA compiled it for a GPU, where some fusions are copies (``copy_fusions``).
+    ``on_gpu``: XLA compiled it for a GPU, where some fusions are copies, ``static_slices`` among them
+    (``copy_fusions``). The copies that a sort makes of operands that live on are not in the text.
     """
-    return _Schedule(module, on_gpu).sequence(module.entry)
+    return _Schedule(module, on_gpu, static_slices).sequence(module.entry)
 
 
 @dataclass(frozen=True)
 class _Schedule:
     module: HloModule
     on_gpu: bool
+    static_slices: bool
 
     def sequence(self, computation: Computation) -> tuple[Thunk, ...]:
         """The thunks of a computation that runs step by step."""
-        return tuple(self._of(computation, one) for one in computation.instructions if one.opcode not in _NOTHING)
+        return tuple(self._of(one) for one in computation.instructions if not _runs_nothing(one))
 
-    def _of(self, computation: Computation, one: Instruction) -> Thunk:
+    def _of(self, one: Instruction) -> Thunk:
         if one.opcode == "while":
             kind, parts = "kWhile", _named_parts(one, {"condition": "condition", "body": "body"})
         elif one.opcode == "conditional":
@@ -152,17 +156,24 @@ class _Schedule:
         elif one.opcode in ("call", "async-start"):
             kind, parts = "kSequential", [("", name) for name in one.called]
         elif self.on_gpu and (inside := sliced_call(self.module, one)) is not None:
-            leaves = (Thunk(0, _leaf_kind(inside), inside.name if inside.opcode != "copy" else one.name, inside.opcode),)
-            return Thunk(0, SLICED, one.name, one.opcode, (Section("", leaves),))
-        elif self.on_gpu and is_copy_fusion(self.module, one):
+            named = one if inside.opcode == "copy" else inside
+            return _around(SLICED, one, Thunk(0, _leaf_kind(inside), named.name, inside.opcode))
+        elif self.on_gpu and is_copy_fusion(self.module, one, self.static_slices):
             return Thunk(0, "kCopy", one.name, one.opcode)
         elif one.custom_call_target == _SOLVE:
-            leaves = (Thunk(0, "kCopy", one.name, one.opcode), Thunk(0, _leaf_kind(one), one.name, one.opcode))
-            return Thunk(0, "kSequential", one.name, one.opcode, (Section("", leaves),))
+            return _around("kSequential", one, *(Thunk(0, kind, one.name, one.opcode) for kind in ("kCopy", "solve")))
         else:
             return Thunk(0, _leaf_kind(one), one.name, one.opcode)
         sections = tuple(Section(label, self.sequence(self.module.computations[name])) for label, name in parts)
         return Thunk(0, kind, one.name, one.opcode, sections)
+
+
+def _around(kind: str, one: Instruction, *leaves: Thunk) -> Thunk:
+    return Thunk(0, kind, one.name, one.opcode, (Section("", leaves),))
+
+
+def _runs_nothing(one: Instruction) -> bool:
+    return one.opcode in _NOTHING or one.opcode.endswith("-done")
 
 
 def _leaf_kind(one: Instruction) -> str:

@@ -34,12 +34,12 @@ def platform_of(module: HloModule) -> str:
         return "cuda"
     for one in _instructions(module):
         library = platform_of_target(one.custom_call_target)
-        emitted = one.opcode == "fusion" and (one.fusion_kind == "kInput" or _CUDA_NAMES.match(one.name))
+        emitted = one.is_fusion and (one.fusion_kind == "kInput" or _CUDA_NAMES.match(one.name))
         if _CUDA_CONFIG in one.attribute_text or library == "cuda" or emitted:
             return "cuda"
         if _CPU_CONFIG in one.attribute_text or library == "cpu":
             return "cpu"
-        fusions += one.opcode == "fusion"
+        fusions += one.is_fusion
     return "cpu" if fusions and module.is_scheduled else ""
 
 

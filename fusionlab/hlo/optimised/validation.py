@@ -20,7 +20,8 @@ _MOST_BYTES = 2**62
 _MOST_NESTED = 32
 """Parentheses within parentheses of a shape; XLA's tuples nest two or three deep."""
 _CALLS_ONE = {
-    "fusion": ("calls",), "while": ("condition", "body"), "reduce": ("to_apply",), "reduce-window": ("to_apply",),
+    "fusion": ("calls",), "fusion-start": ("calls",), "while": ("condition", "body"),
+    "reduce": ("to_apply",), "reduce-window": ("to_apply",),
     "scatter": ("to_apply",), "call": ("to_apply",),
 }  # fmt: skip
 """Attributes that each name one computation."""
@@ -70,7 +71,7 @@ def _why_refused(module: HloModule, computation: Computation, one: Instruction) 
     for key in _CALLS_ONE.get(one.opcode, ()):
         if one.attributes.get(key, "").strip().removeprefix("%") not in module.computations:
             return f"is a {one.opcode} whose {key} names no computation"
-    if one.opcode == "fusion":
+    if one.is_fusion:
         parameters = module.computations[one.called[0]].parameters
         if len(parameters) != len(one.operands):
             return f"gives {len(one.operands)} operands to a fusion of {len(parameters)} parameters"

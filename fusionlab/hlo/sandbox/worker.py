@@ -193,7 +193,9 @@ def read_hlo(content: bytes) -> bytes:
         return str(hlo_module_from_text(content.decode("utf-8", "replace")).to_string()).encode()
     except RuntimeError as error:
         found = _HLO_ERROR.findall(str(error))
-        line, column, reason = next((each for each in found if not each[2].endswith(":")), ("1", "1", _first_line(error)))
+        line, column, reason = next(
+            (each for each in found if not each[2].endswith(":")), ("1", "1", _first_line(error))
+        )
         raise Unreadable(f"line {line}, column {column}: not HLO text: {reason}") from None
 
 
