@@ -21,6 +21,7 @@ from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.meshes import hold_everywhere
 from fusionlab.hlo.optimised.parser import HloModule, parse_optimized
 from fusionlab.hlo.program import Program, of_gspmd
+from fusionlab.hlo.view import name_entry_main
 from fusionlab.store import package_versions
 
 if TYPE_CHECKING:
@@ -251,6 +252,7 @@ def _backend_compile(
     from jax._src.lib import _jax
 
     module, several = program.parse(), len(devices) > 1
+    name_entry_main(module)
     if several and target.attached:
         hold_everywhere(module)
     kept = dict(options)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import itertools
 import logging
 import math
 from collections.abc import Iterator
@@ -90,8 +89,7 @@ class Program:
         except ir.MLIRError as error:  # a dialect registered in the other process only
             cause = str(error).splitlines()[-1].strip()
             raise InputError(f"{path}: not a valid StableHLO module: {cause}") from None
-        if _entry_as_main(module, path):
-            bytecode = bytecode_of(module)
+        _require_entry(module, path)
         _require_static_tensors(module, path, content)
         return Program(name or path.stem, bytecode, platform or platform_of(module), str(path))
 
@@ -188,33 +186,19 @@ def _parsed(bytecode: bytes) -> ir.Module:
         return ir.Module.parse(bytecode)
 
 
-def _entry_as_main(module: ir.Module, path: Path) -> bool:
-    """Name the only public function of ``module`` main, which XLA asks for, and say so; False if there is a main.
-
-    InputError naming the public functions where there are several, and no main.
-    """
+def _require_entry(module: ir.Module, path: Path) -> None:
+    """InputError naming the file unless ``module`` has an entry: its @main, or its only public function, which is
+    said."""
     names = [str(function.name.value) for function in public_functions(module)]
     if not names:
         raise InputError(f"{path}: the module has no public function; expected one named main")
     if "main" in names:
-        return False
+        return
     if len(names) > 1:
         named = ", ".join(f"@{name}" for name in names[:_MOST_NAMED]) + ", ..." * (len(names) > _MOST_NAMED)
-        raise InputError(
-            f"{path}: several public functions and no @main: {named}; name one main, or make the others private"
-        )
-    with module.context:
-        if (other := functions_of(module).get("main")) is not None:  # a private one
-            taken = functions_of(module)
-            _rename(module, other, next(n for i in itertools.count() if (n := f"main_{i}") not in taken))
-        _rename(module, functions_of(module)[names[0]], "main")
-    _log.warning("%s: no @main: the entry is @%s, the only public function, from here on called @main", path, names[0])
-    return True
-
-
-def _rename(module: ir.Module, function: Any, name: str) -> None:
-    ir.SymbolTable.replace_all_symbol_uses(function.name.value, name, module.operation)
-    ir.SymbolTable.set_symbol_name(function, name)
+        remedy = "name one main, or make the others private"
+        raise InputError(f"{path}: several public functions and no @main: {named}; {remedy}")
+    _log.warning("%s: no @main: the entry is @%s, the only public function", path, names[0])
 
 
 def _require_static_tensors(module: ir.Module, path: Path, content: bytes) -> None:
