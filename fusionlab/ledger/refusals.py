@@ -134,7 +134,7 @@ def _refusal(step: FusionStep, names: KernelNames, rows: Mapping[str, LaunchRow]
     if reading and not consumers:
         return "merged"
     computation, one = names.places[step.producer]
-    written = traffic_of(names.fused, computation, one).result_bytes
+    written = min(data_bytes(one), traffic_of(names.fused, computation, one).result_bytes)
     own = origin_of(names.fused, one)
     origin = own if own.is_known else row
     return FusionRefusal(
@@ -159,17 +159,16 @@ def _refusal(step: FusionStep, names: KernelNames, rows: Mapping[str, LaunchRow]
 def _read_bytes(
     module: HloModule, computation: Computation, producer: Instruction, reading: Sequence[Instruction]
 ) -> int:
-    """Bytes of the result that its readers read at most, each element of a tuple once; what is passed on whole, as the
-    result of a loop, is read later."""
+    """Bytes of the result that its readers read, each part once: not more than there are. What is passed on whole, as
+    the result of a loop, is read later."""
     if not reading or any(reader.opcode in _PASSES_ON for reader in reading):
         return data_bytes(producer)
-    most: dict[int, int] = {}
-    for reader in reading:
-        for name, amount in reads_of(module, computation, reader).items():
-            source, index = behind_views(computation, name)
-            if source == producer.name:
-                most[index] = max(most.get(index, 0), amount)
-    return sum(most.values())
+    return sum(
+        amount
+        for reader in reading
+        for name, amount in reads_of(module, computation, reader).items()
+        if behind_views(computation, name)[0] == producer.name
+    )
 
 
 def _cause(step: FusionStep, producer: Instruction, reading: Sequence[Instruction]) -> str:
