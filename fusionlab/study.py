@@ -284,7 +284,6 @@ def undo_worse(
     final = _together(original, steps)
     if not final.applied:
         return list(steps), ()
-    given.progress(f"undo_worse: compiling {final.program.name} ({final.program.ops:,} ops) for {given.target.name}")
     costs = CandidateCosts(replace(given, progress=lambda line: None))
     started_as = costs.figures(original)
     worse = _why_worse(costs, final, started_as)
