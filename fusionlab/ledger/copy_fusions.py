@@ -102,7 +102,8 @@ def _behind(inside: Computation, one: Instruction, through: tuple[str, ...]) -> 
 def _is_contiguous(source: Instruction, root: Instruction) -> bool:
     """True if the slice is one run of memory: once it takes a part of an axis, all axes beyond have extent 1."""
     bounds = re.findall(r"\[(\d+):(\d+)(?::(\d+))?\]", root.attributes.get("slice", ""))
-    if len(bounds) != len(source.shape.dims):
+    ranks = {len(bounds), len(source.shape.dims), len(root.shape.dims)}
+    if len(ranks) > 1 or sorted(_order(source.shape)) != list(range(len(bounds))):
         return False
     partial = False
     for axis in _order(source.shape):

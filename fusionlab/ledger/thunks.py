@@ -182,7 +182,7 @@ def _leaf_kind(one: Instruction) -> str:
 
 def _branches(conditional: Instruction) -> list[tuple[str, str]]:
     """The label and the computation of each branch: XLA prints those of a predicate by name, others as a list."""
-    if "true_computation" in conditional.attributes:
+    if "branch_computations" not in conditional.attributes:
         return _named_parts(conditional, {"false_branch": "false_computation", "true_branch": "true_computation"})
     return [(f"branch_{index}", name) for index, name in enumerate(conditional.called)]
 

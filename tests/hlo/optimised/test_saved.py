@@ -58,3 +58,35 @@ def test_a_short_print_on_which_xla_crashes_is_a_message(monkeypatch):
 def test_hlo_before_optimisation_has_no_launches(text):
     with pytest.raises(InputError, match=r"HLO before XLA's optimisation: its ops are not launches; give the text of"):
         read(text.replace("is_scheduled=true, ", ""))
+
+
+BRANCHES = """HloModule m, is_scheduled=true
+
+%flip (p: pred[]) -> pred[] {
+  %p = pred[] parameter(0)
+  ROOT %n = pred[] not(%p)
+}
+
+ENTRY %main (q: pred[]) -> pred[] {
+  %q = pred[] parameter(0)
+  ROOT %c = pred[] conditional(%q, %q, %q), BRANCHES
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("branches", "cause"),
+    [
+        ("true_computation=%flip, false_computation=%flip", ""),
+        ("branch_computations={%flip, %flip, %flip}", ""),
+        ("true_computation=%flip", "%c of %main is a conditional whose false_computation names no computation"),
+        ("branch_computations={%flip, %flop}", "%c of %main calls %flop, which is not there"),
+    ],
+)
+def test_a_conditional_has_all_its_branches(branches, cause):
+    text = BRANCHES.replace("BRANCHES", branches)
+    if not cause:
+        assert isinstance(read(text), HloFile)
+        return
+    with pytest.raises(InputError, match=cause):
+        read(text)
