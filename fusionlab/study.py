@@ -1,6 +1,6 @@
 """The pipeline of a study, and the table of contents of the project.
 
-    source -> lower -> measure -> rewrite -> check -> measure -> outcome
+    source -> lower -> measure -> rewrite -> undo_worse -> check -> measure -> outcome
 
 Each step is one function here; its name is the name in logs, in the progress on stderr and in the documentation.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from fusionlab.codegen.cache import CompileCache
@@ -32,9 +32,12 @@ from fusionlab.ledger.model_time import roofline_us
 from fusionlab.passes.catalogue import is_own
 from fusionlab.passes.interface import Applied, Event, Figures, Pass, Result, Setting, told_faults
 from fusionlab.passes.pipeline import Observer, parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
+from fusionlab.passes.refusals import Ground, Refusal
 from fusionlab.workload import Workload
 
 Progress = Callable[[str], None]
+PassResult = tuple[Pass, Result]
+"""A pass and its result, in a pipeline."""
 
 UNCHANGED = Verdict("equal", reason="no pass applied: the program is unchanged")
 
@@ -82,9 +85,18 @@ class PipelineStep:
 
 
 @dataclass(frozen=True)
+class Undone:
+    """A pass, as text, that made the program worse on the target, and was undone for that ``reason``."""
+
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class StudyResult:
     """``after`` is None when the rewritten program was not shown equivalent, and then has no figures. ``before`` is
-    None when XLA cannot compile the program and no pass would change it."""
+    None when XLA cannot compile the program and no pass would change it. ``undone`` are passes that changed it for the
+    worse, and were undone: they are among the events as declined."""
 
     original: Program
     rewritten: Program
@@ -95,6 +107,7 @@ class StudyResult:
     after: Footprint | None
     equivalence: Verdict
     steps: tuple[PipelineStep, ...] = ()
+    undone: tuple[Undone, ...] = ()
 
     @property
     def applied(self) -> bool:
@@ -109,6 +122,7 @@ class StudyResult:
             "pipeline": self.pipeline,
             "pass_s": self.pass_s,
             "events": [event.to_json() for event in self.events],
+            "undone": [asdict(one) for one in self.undone],
             "equivalence": self.equivalence.to_json(),
         }
 
@@ -120,9 +134,11 @@ def study(
     *,
     unchecked: bool,
     original: Program | None = None,
+    keep_worse: bool = False,
 ) -> StudyResult:
     """Lower, measure, rewrite, check and measure again. ``unchecked`` also measures a program not checked.
 
+    A pass that the figures show to be worse is undone, unless ``keep_worse``.
     ``original`` is the result of ``lower`` for ``source``, if already computed. A program found different is never
     measured. CompileError where XLA cannot compile a model's program, or a file's that a pass would change.
     """
@@ -134,25 +150,30 @@ def study(
         if isinstance(source, Workload):
             raise
         refused = error
-    steps: list[PipelineStep] = []
+    steps: list[PassResult] = []
     result, pass_s = rewrite(
-        original,
-        passes,
-        given,
-        lambda by, made, _: steps.append(PipelineStep(str(by), made.program)),
-        compiles=refused is None,
+        original, passes, given, lambda by, made, _: steps.append((by, made)), compiles=refused is None
     )
     if refused is not None:
         if result.applied:
             raise refused
         given.progress(f"measure: no figures: {refused}")
+    undone: tuple[Undone, ...] = ()
+    if before is not None and not keep_worse:
+        steps, undone = undo_worse(original, steps, given)
+        result = _together(original, steps)
     key = (original.digest, result.program.digest)
     verdict = given.kept.verdicts.get(key) or judge(source, original, result, given)
     given.kept.verdicts[key] = verdict
     trusted = verdict.passed or (unchecked and verdict.verdict == "not-checked")
     after = measure(source, result.program, given) if trusted and before is not None else None
-    pipeline = print_pipeline(passes)
-    return StudyResult(original, result.program, pipeline, result.events, pass_s, before, after, verdict, tuple(steps))
+    pipeline, made = print_pipeline(passes), tuple(PipelineStep(str(by), each.program) for by, each in steps)
+    return StudyResult(original, result.program, pipeline, result.events, pass_s, before, after, verdict, made, undone)
+
+
+def _together(original: Program, steps: Sequence[PassResult]) -> Result:
+    program = steps[-1][1].program if steps else original
+    return Result(program, tuple(event for _, made in steps for event in made.events))
 
 
 def _of_unchanged(events: Sequence[Event]) -> Verdict:
@@ -239,14 +260,68 @@ def rewrite(
     Without ``compiles`` no pass learns what a candidate costs.
     """
     costs = CandidateCosts(given)
-    kind = given.target.kind
-    peaks = given.target.peaks
-    memory = None if peaks is None else peaks.memory_bytes
-    setting = Setting(costs.temp_bytes, kind, costs.figures, memory) if compiles else Setting(platform=kind)
+    setting = _setting(costs) if compiles else Setting(platform=given.target.kind)
     given.progress(f"rewrite: {print_pipeline(passes)}")
     started = time.perf_counter()
     result = run_pipeline(program, passes, setting, observer)
     return result, time.perf_counter() - started - costs.seconds
+
+
+def _setting(costs: CandidateCosts) -> Setting:
+    target = costs.given.target
+    memory = None if target.peaks is None else target.peaks.memory_bytes
+    return Setting(costs.temp_bytes, target.kind, costs.figures, memory)
+
+
+def undo_worse(
+    original: Program, steps: Sequence[PassResult], given: Circumstances
+) -> tuple[list[PassResult], tuple[Undone, ...]]:
+    """``steps`` without the passes that make the program worse on the target (``Figures.why_worse_than``).
+
+    Single passes are measured only if all together are worse; those after an undone one run again. Where the rest is
+    still worse than ``original``, all are undone.
+    """
+    final = _together(original, steps)
+    if not final.applied:
+        return list(steps), ()
+    costs = CandidateCosts(replace(given, progress=lambda line: None))
+    started_as = costs.figures(original)
+    worse = _why_worse(costs, final, started_as)
+    if not worse:
+        return list(steps), ()
+    given.progress(f"undo_worse: {worse}; measuring pass by pass")
+    kept, undone = list[PassResult](), list[Undone]()
+    program, now, read = original, started_as, original
+    for pass_, made in steps:
+        result = made if program is read else run_pipeline(program, (pass_,), _setting(costs))
+        read = made.program
+        if reason := _why_worse(costs, result, now):
+            undone.append(Undone(str(pass_), reason))
+            result = _without(result, program, reason)
+        elif result.applied:
+            program, now = result.program, costs.figures(result.program)
+        kept.append((pass_, result))
+    if still := now.why_worse_than(started_as):
+        undone += [Undone(str(pass_), still) for pass_, result in kept if result.applied]
+        kept = [(pass_, _without(result, original, still)) for pass_, result in kept]
+    return kept, tuple(undone)
+
+
+def _why_worse(costs: CandidateCosts, result: Result, before: Figures) -> str:
+    """``Figures.why_worse_than`` of the program that ``result`` changed; "" for one that XLA cannot compile, which is
+    told when it is measured."""
+    if not result.applied:
+        return ""
+    with contextlib.suppress(CompileError):
+        return costs.figures(result.program).why_worse_than(before)
+    return ""
+
+
+def _without(result: Result, program: Program, reason: str) -> Result:
+    """``program`` as a result of the pass of ``result``, its applications refused for ``reason``."""
+    refusal = Refusal(Ground.WORSE, f"undone: {reason}")
+    events = [refusal.of(e.pass_name, e.location) if isinstance(e, Applied) else e for e in result.events]
+    return Result(program, tuple(dict.fromkeys(events)))
 
 
 def check(

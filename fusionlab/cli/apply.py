@@ -45,6 +45,7 @@ _LINES = {
 @click.option("--out", help="Write the rewritten StableHLO here.")
 @options.check
 @options.judgement
+@options.keep_worse
 @click.option("--diff", is_flag=True, help="Show which ops each pass removed, added, moved and rewired.")
 @click.option("--diff-lines", type=click.IntRange(min=0), help="Lines of --diff per pass; 0: all.  [default: 60]")
 @options.cache
@@ -55,6 +56,7 @@ def command(
     check: dict[str, Any],
     out: str | None,
     judgement: dict[str, bool],
+    keep_worse: bool,
     diff: bool,
     diff_lines: int | None,
     console: Console,
@@ -80,7 +82,8 @@ def command(
     if goal is not None:
         original = lower(loaded, given)
         chosen, front = searched(original, chosen, goal, given, console)
-    outcome = study(loaded, chosen, given, unchecked=judgement["unchecked"], original=original)
+    keep_worse = keep_worse or goal is not None  # best has measured every pipeline
+    outcome = study(loaded, chosen, given, unchecked=judgement["unchecked"], original=original, keep_worse=keep_worse)
     document = outcome.to_json()
     if front is not None:
         document["search"] = front.to_json()

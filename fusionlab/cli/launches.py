@@ -71,6 +71,7 @@ def launches(
                 "dynamic_copies": counts.dynamic_copies,
                 "dynamic_collectives": counts.dynamic_collectives,
                 "unknown_trip_loops": counts.unknown_trip_loops,
+                "conditionals": counts.conditionals,
                 "unknown_cuda_graph_launches": sum(  # XLA's lists say it of GPUs only
                     row.dynamic_launches for row in rows if on_gpu and row.in_cuda_graph is None
                 ),
@@ -171,5 +172,7 @@ def _notes(document: dict[str, Any], console: Console) -> None:
         lines.append(f"whether a CUDA graph holds them is not known of {unknown:,} launches")
     if loops := found["unknown_trip_loops"]:
         lines.append(f"loops of unknown trip count, taken as one trip: {loops}")
+    if conditionals := found["conditionals"]:
+        lines.append(f"conditionals, each counted as its longest branch: {conditionals} (--json names the branches)")
     for line in (*lines, *document["notes"]):
         note(console, line)

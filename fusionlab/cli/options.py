@@ -100,6 +100,9 @@ targets = click.option(
     shell_complete=target_names,
 )
 cache = click.option("--no-cache", is_flag=True, help="Compile afresh.")
+keep_worse = click.option(
+    "--keep-worse", is_flag=True, help="Keep a pass that makes launches grow and nothing else fall."
+)
 json_flag = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 judgement = _gathered(
     "judgement",

@@ -52,6 +52,7 @@ _LINES = {
 @click.option("--records", multiple=True, help="Records of bench (files or folders) to show measured times from.")
 @options.check
 @options.judgement
+@options.keep_worse
 @options.cache
 @options.verb
 def command(
@@ -62,6 +63,7 @@ def command(
     records: tuple[str, ...],
     check: dict[str, Any],
     judgement: dict[str, bool],
+    keep_worse: bool,
     console: Console,
     where: dict[str, Any],
 ) -> tuple[dict[str, Any], int]:
@@ -94,7 +96,7 @@ def command(
         cache = given.cache or CompileCache(Path(scratch))  # --no-cache: recompiled, but each program once
         given = replace(given, cache=cache)
         studied = [
-            _study(loaded, chosen, goal, replace(given, target=target), console, judgement["unchecked"])
+            _study(loaded, chosen, goal, replace(given, target=target), console, judgement["unchecked"], keep_worse)
             for target in targets
         ]
         given.progress("report: joining ops, launches and source")
@@ -149,6 +151,7 @@ def _study(
     given: Circumstances,
     console: Console,
     unchecked: bool,
+    keep_worse: bool,
 ) -> Studied:
     from fusionlab.report.document import Studied
     from fusionlab.study import compiled, lower, study
@@ -156,7 +159,8 @@ def _study(
     original = lower(source, given)
     if goal is not None:
         passes, _ = searched(original, passes, goal, given, console)
-    outcome = study(source, passes, given, unchecked=unchecked, original=original)
+    keep_worse = keep_worse or goal is not None  # best has measured every pipeline
+    outcome = study(source, passes, given, unchecked=unchecked, original=original, keep_worse=keep_worse)
     if outcome.before is None:
         raise CompileError(f"{original.provenance}: XLA cannot compile it for {given.target.name}: nothing to report")
     after = compiled(outcome.rewritten, given) if outcome.after is not None else None
@@ -171,7 +175,8 @@ def _commands(
 
     pipelines = {one.before.target.name: one.outcome.pipeline for one in studied}
     rewritten = [one.before.target.name for one in studied if one.outcome.applied and one.after is not None]
-    asked = options.typed(context, ("pipeline", "memory_budget", "objective", "time_limit", "seed"), pipeline=pipeline)
+    given = ("pipeline", "memory_budget", "objective", "time_limit", "seed", "keep_worse")
+    asked = options.typed(context, given, pipeline=pipeline)
     limit_s = int(context.params["check_time_limit"])
     checking = options.typed(context, ("check_walkers", "check_time_limit", "no_exact"), check_time_limit=limit_s)
     return commands(naming, asked, checking, pipelines, rewritten, folder)

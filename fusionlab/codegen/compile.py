@@ -22,6 +22,7 @@ from fusionlab.hlo.constants import constant_divided_by_zero
 from fusionlab.hlo.meshes import hold_everywhere
 from fusionlab.hlo.optimised.parser import HloModule, parse_optimized
 from fusionlab.hlo.program import Program, of_gspmd, program_view
+from fusionlab.hlo.view import name_entry_main
 from fusionlab.store import package_versions
 
 if TYPE_CHECKING:
@@ -256,6 +257,7 @@ def _backend_compile(
     from jax._src.lib import _jax
 
     module, several = program.parse(), len(devices) > 1
+    name_entry_main(module)
     if several and target.attached:
         hold_everywhere(module)
     kept = dict(options)

@@ -18,7 +18,7 @@ from fusionlab.equivalence.verdict import OracleAgreement
 from fusionlab.hlo import ops
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import Program, program_view
-from fusionlab.hlo.view import public_function
+from fusionlab.hlo.view import name_entry_main, public_function
 from fusionlab.subprocesses import ProcessFailed, call
 
 NAME = "StableHLO reference interpreter"
@@ -75,6 +75,7 @@ def evaluate(program: Program, arrays: tuple[np.ndarray, ...]) -> list[np.ndarra
     from jaxlib.mlir.dialects import stablehlo
 
     module = program.parse()
+    name_entry_main(module)
     with module.context:
         stablehlo.register_interpreter_dialect(module.context)
         stablehlo.register_stablehlo_passes()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import logging
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -38,7 +39,10 @@ from fusionlab.hlo.view import (
     view_of,
 )
 
+_log = logging.getLogger(__name__)
+
 MOST_ELEMENTS = 2**48
+_MOST_NAMED = 8
 _FULL_TO_SHARD = "SPMDFullToShardShape"
 _COUNTED = ("stablehlo", "chlo")
 _ONLY_STATIC = "only tensors of static shape can be studied"
@@ -85,6 +89,7 @@ class Program:
         except ir.MLIRError as error:  # a dialect registered in the other process only
             cause = str(error).splitlines()[-1].strip()
             raise InputError(f"{path}: not a valid StableHLO module: {cause}") from None
+        _require_entry(module, path)
         _require_static_tensors(module, path, content)
         return Program(name or path.stem, bytecode, platform or platform_of(module), str(path))
 
@@ -181,11 +186,23 @@ def _parsed(bytecode: bytes) -> ir.Module:
         return ir.Module.parse(bytecode)
 
 
-def _require_static_tensors(module: ir.Module, path: Path, content: bytes) -> None:
-    """InputError naming the file, unless ``module`` has an entry, and tensors of possible shapes; NotStudied for
-    dynamic ones."""
-    if not public_functions(module):
+def _require_entry(module: ir.Module, path: Path) -> None:
+    """InputError naming the file unless ``module`` has an entry: its @main, or its only public function, which is
+    said."""
+    names = [str(function.name.value) for function in public_functions(module)]
+    if not names:
         raise InputError(f"{path}: the module has no public function; expected one named main")
+    if "main" in names:
+        return
+    if len(names) > 1:
+        named = ", ".join(f"@{name}" for name in names[:_MOST_NAMED]) + ", ..." * (len(names) > _MOST_NAMED)
+        remedy = "name one main, or make the others private"
+        raise InputError(f"{path}: several public functions and no @main: {named}; {remedy}")
+    _log.warning("%s: no @main: the entry is @%s, the only public function", path, names[0])
+
+
+def _require_static_tensors(module: ir.Module, path: Path, content: bytes) -> None:
+    """InputError naming the file, unless tensors of ``module`` have possible shapes; NotStudied for dynamic ones."""
     entry = public_function(module)
     for kind, types in (("argument", entry.type.inputs), ("result", entry.type.results)):
         for index, type_ in enumerate(types):

@@ -9,6 +9,7 @@ twice has two Nodes.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -268,6 +269,22 @@ def public_function(module: ir.Module) -> Any:
     if not (public := public_functions(module)):
         raise InputError("the module has no public function; expected one named main")
     return next((f for f in public if f.name.value == "main"), public[0])
+
+
+def name_entry_main(module: ir.Module) -> None:
+    """Rename the entry of ``module`` to main, which XLA and the reference interpreter run; a private one makes way."""
+    entry, functions = public_function(module), functions_of(module)
+    if entry.name.value == "main":
+        return
+    if (other := functions.get("main")) is not None:
+        _rename(module, other, next(name for i in itertools.count() if (name := f"main_{i}") not in functions))
+    _rename(module, entry, "main")
+
+
+def _rename(module: ir.Module, function: Any, name: str) -> None:
+    with module.context:
+        ir.SymbolTable.replace_all_symbol_uses(function.name.value, name, module.operation)
+        ir.SymbolTable.set_symbol_name(function, name)
 
 
 def public_functions(module: ir.Module) -> list[Any]:

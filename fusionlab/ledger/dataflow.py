@@ -18,13 +18,13 @@ def instructions(module: HloModule) -> Iterator[tuple[Computation, Instruction]]
 
 def members(module: HloModule, instruction: Instruction) -> Iterator[Instruction]:
     """The instructions run by a launch of ``instruction``: itself, or the members of the fusion or call."""
-    if instruction.opcode not in ("fusion", "call", "async-start") or not instruction.called:
+    if not (instruction.is_fusion or instruction.opcode in ("call", "async-start")) or not instruction.called:
         yield instruction
         return
     inside = [member for name in instruction.called for member in module.computations[name].instructions]
     for member in inside:
         yield from members(module, member)
-    if instruction.opcode == "fusion" and not any(member.op_name for member in inside):
+    if instruction.is_fusion and not any(member.op_name for member in inside):
         yield instruction
 
 

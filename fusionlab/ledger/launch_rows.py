@@ -190,7 +190,7 @@ def _facts(module: HloModule, computation_name: str, name: str) -> _Facts:
 def _family(module: HloModule, one: Instruction, work: Work) -> str:
     """The family by name; a fusion that XLA named after data movement but that computes is elementwise."""
     family = family_of_kernel(one.name, one.opcode, one.custom_call_target)
-    if one.opcode == "fusion" and family in ("layout", "constant", "unknown"):
+    if one.is_fusion and family in ("layout", "constant", "unknown"):
         inside = {family_of_kernel(member.name, member.opcode) for member in members(module, one)}
         if work.flops:
             return "elementwise"

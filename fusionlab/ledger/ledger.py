@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.optimised.parser import HloModule
+from fusionlab.ledger.copy_fusions import STATIC_SLICES_SINCE
 from fusionlab.ledger.dataflow import instructions
-from fusionlab.ledger.thunks import Section, Thunk, parse_thunks, scheduled_thunks
+from fusionlab.ledger.thunks import SLICED, Section, Thunk, parse_thunks, scheduled_thunks
 from fusionlab.ledger.traffic import Traffic, traffic_of
 
 _log = logging.getLogger(__name__)
@@ -27,7 +28,6 @@ _TO_HOST = "condition to host"
 _COPY = re.compile(r"Copy|Memset|Memzero|copy")
 _COLLECTIVE = re.compile(r"(?i)k?(ragged-?)?(all|collective|reduce)-?(reduce|gather|to-?all|permute|broadcast|scatter)")
 _CONTAINERS = frozenset({"kSequential", "kWhile", "kConditional", "kCommandBuffer"})
-_SLICED = "kDynamicSliceFusion"
 # Bookkeeping between streams: nothing runs on the device.
 _SILENT = re.compile(r"kWaitForStreams|k\w+Done$|kHostSend|kHostRecv|kEvent")
 
@@ -37,9 +37,10 @@ class LaunchSite:
     """One place in the program that launches something.
 
     ``trip_count`` is the product of the trips of the loops around it, 0 where it never runs; ``static`` is 1, or 0
-    without a thunk; ``dynamic`` is the number of its runs. ``path`` names the loops and conditionals around it,
-    outermost first; ``computation`` is the HLO computation that holds the instruction ``hlo_name`` ("" when XLA reports
-    no name). Bytes are of one run (model: fusionlab.ledger.traffic). ``thunk_id`` is XLA's number for it (-1: none).
+    without a thunk; ``dynamic`` is the number of its runs. ``path`` names the loops around it and the branches of
+    conditionals (``cond.3:true_branch``), outermost first; ``computation`` is the HLO computation that holds the
+    instruction ``hlo_name`` ("" when XLA reports no name). Bytes are of one run (model: fusionlab.ledger.traffic).
+    ``thunk_id`` is XLA's number for it (-1: none).
     """
 
     hlo_name: str
@@ -102,7 +103,9 @@ def _thunks(compiled: Compiled) -> tuple[str, tuple[Thunk, ...]]:
             return THUNK_SEQUENCE, parse_thunks(compiled.thunk_sequence, compiled.thunk_metadata)
         except ValueError as error:
             _log.warning("%s: counting launches from the scheduled HLO: %s", compiled.name, error)
-    return SCHEDULED_HLO, scheduled_thunks(compiled.module)
+    made_by = re.search(r"jaxlib (\d+)\.(\d+)\.(\d+)", compiled.versions)  # "" for text of others
+    static_slices = made_by is None or tuple(map(int, made_by.groups())) >= STATIC_SLICES_SINCE
+    return SCHEDULED_HLO, scheduled_thunks(compiled.module, compiled.target.kind == "cuda", static_slices)
 
 
 class _Ledger:
@@ -117,7 +120,7 @@ class _Ledger:
             elif thunk.kind == "kConditional":
                 yield from self._branches(thunk, runs, path)
             elif thunk.sections:
-                inside = self._named(thunk) if thunk.kind == _SLICED else thunk
+                inside = self._named(thunk) if thunk.kind == SLICED else thunk
                 for section in inside.sections:
                     yield from self.sites(section.thunks, runs, path)
             elif thunk.kind not in _CONTAINERS and not _SILENT.match(thunk.kind):
@@ -146,14 +149,13 @@ class _Ledger:
             yield LaunchSite(loop.hlo_name, _TO_HOST, runs, 0, runs, True, computation, inside, 1, 1)
 
     def _branches(self, conditional: Thunk, runs: int, path: tuple[str, ...]) -> Iterator[LaunchSite]:
-        inside = (*path, conditional.hlo_name or f"thunk {conditional.id}")
-
-        def count(section: Section) -> int:
-            return sum(site.dynamic for site in self.sites(section.thunks, 1, inside) if not site.is_copy)
-
-        longest = max(conditional.sections, key=count, default=None)
-        for section in conditional.sections:
-            yield from self.sites(section.thunks, runs if section is longest else 0, inside)
+        name = conditional.hlo_name or f"thunk {conditional.id}"
+        branches = [tuple(self.sites(one.thunks, 1, (*path, f"{name}:{one.name}"))) for one in conditional.sections]
+        longest = max(branches, key=lambda sites: sum(one.dynamic for one in sites if not one.is_copy), default=())
+        for branch in branches:
+            times = runs if branch is longest else 0
+            for site in branch:
+                yield replace(site, trip_count=times * site.trip_count, dynamic=times * site.dynamic)
 
     def _site(self, thunk: Thunk, runs: int, path: tuple[str, ...]) -> LaunchSite:
         is_copy = _COPY.search(thunk.kind) is not None

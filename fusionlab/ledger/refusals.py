@@ -1,7 +1,8 @@
 """The kernel boundaries that XLA refused to remove, and why: its fusion dump joined to kernels, scopes and source.
 
 XLA has times only where it weighed a fusion. For all refusals alike, the cost of the boundary is modelled in XLA's own
-terms: one launch (1 us) and the producer's result written and read once over the target's memory bandwidth.
+terms: one launch (1 us) and the producer's result written and read once over the target's memory bandwidth. Of an
+update in place, that is the update.
 
 The dump (``FusionProcessDumpProto`` in text form) lists the steps of the fusion pass: ``fusion`` (a producer went into
 a consumer, which may get a new name), ``producer_ineligible`` (with the reason) and ``update_priority`` (XLA's estimate
@@ -18,12 +19,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fusionlab.codegen.compile import Compiled
-from fusionlab.hlo.optimised.parser import HloModule, Instruction, parse_optimized
+from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction, parse_optimized
 from fusionlab.ledger.dataflow import behind_views, instructions, members, readers
 from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
 from fusionlab.ledger.model_time import LAUNCH_US, ceilings_of
 from fusionlab.ledger.origins import origin_of
-from fusionlab.ledger.traffic import data_bytes
+from fusionlab.ledger.traffic import data_bytes, reads_of, traffic_of
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class FusionRefusal:
     ``producer`` is its name when XLA decided, ``kernel`` the launch of the final program that it is part of (several
     producers may share one), ``consumers`` the launches that read it, without ``kernel`` itself: ``merged_readers`` of
     its readers ended up in the same kernel. Stage, role, op_name and source are the producer's own, else its kernel's.
+    ``result_bytes`` is what one run writes and ``read_bytes`` what is read of it: a part where it updates in place, or
+    where its readers take slices (``ledger.traffic``).
     ``boundary_us`` is the cost of the boundary over all trips (model; the launch is shared by the producers of one
     kernel); ``us_unfused`` and ``us_fused`` are XLA's estimates of one run of producer and consumers, if any.
     """
@@ -47,6 +50,7 @@ class FusionRefusal:
     source: str
     dynamic_launches: int
     result_bytes: int
+    read_bytes: int
     boundary_us: float | None
     us_unfused: float | None
     us_fused: float | None
@@ -112,7 +116,7 @@ def _with_cost(one: FusionRefusal, compiled: Compiled, producers: Mapping[str, i
     ceilings = ceilings_of(compiled.target)
     if ceilings is None:
         return one
-    moved_us = ceilings.least_us(0, 2 * one.result_bytes)
+    moved_us = ceilings.least_us(0, one.result_bytes + one.read_bytes)
     return replace(one, boundary_us=one.dynamic_launches * (LAUNCH_US / producers[one.kernel] + moved_us))
 
 
@@ -129,7 +133,8 @@ def _refusal(step: FusionStep, names: KernelNames, rows: Mapping[str, LaunchRow]
     consumers = tuple(dict.fromkeys(name for name in kernels if name != kernel))
     if reading and not consumers:
         return "merged"
-    one = names.places[step.producer][1]
+    computation, one = names.places[step.producer]
+    written = min(data_bytes(one), traffic_of(names.fused, computation, one).result_bytes)
     own = origin_of(names.fused, one)
     origin = own if own.is_known else row
     return FusionRefusal(
@@ -142,11 +147,27 @@ def _refusal(step: FusionStep, names: KernelNames, rows: Mapping[str, LaunchRow]
         op_name=origin.op_name,
         source=origin.source,
         dynamic_launches=row.dynamic_launches,
-        result_bytes=data_bytes(one),
+        result_bytes=written,
+        read_bytes=min(written, _read_bytes(names.fused, computation, one, reading)),
         boundary_us=None,
         us_unfused=step.us_unfused,
         us_fused=step.us_fused,
         merged_readers=kernels.count(kernel),
+    )
+
+
+def _read_bytes(
+    module: HloModule, computation: Computation, producer: Instruction, reading: Sequence[Instruction]
+) -> int:
+    """Bytes of the result that its readers read, each part once: not more than there are. What is passed on whole, as
+    the result of a loop, is read later."""
+    if not reading or any(reader.opcode in _PASSES_ON for reader in reading):
+        return data_bytes(producer)
+    return sum(
+        amount
+        for reader in reading
+        for name, amount in reads_of(module, computation, reader).items()
+        if behind_views(computation, name)[0] == producer.name
     )
 
 
@@ -168,6 +189,7 @@ def _what(one: Instruction) -> str:
     )
 
 
+_PASSES_ON = ("tuple", "while", "conditional", "call")
 SLOWER = "XLA's cost model says that fused is slower"
 _STEP = re.compile(r"fusion_steps \{\n  (\w+) \{\n(.*?)\n  \}\n\}", re.DOTALL)
 _FIELD = re.compile(r'(\w+): (?:"((?:[^"\\]|\\.)*)"|(\S+))')
@@ -325,7 +347,7 @@ class KernelNames:
 
 def _results(module: HloModule, one: Instruction) -> Iterator[_Result]:
     """Opcode, op_name and number of elements of each result of a fusion, looked at through views."""
-    if one.opcode != "fusion" or not one.called:
+    if not one.is_fusion or not one.called:
         return
     computation = module.computations[one.called[0]]
     root = computation.root

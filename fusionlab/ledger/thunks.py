@@ -1,8 +1,9 @@
 """The execution tree of XLA: from its thunk list where it writes one (GPUs), else from the scheduled HLO (the CPU).
 
 A line of ``*.thunk_sequence.txt`` is ``007: kCustomKernel [prev=.. | next=..] wrapped_tanh grid: ..``. Nesting shows in
-the indentation, with three oddities of the printer: ``condition:`` is never indented, the first thunk inside a
-``kSequential`` stands on its parent's line, and a ``kWhile`` carries neither its HLO name nor its trip count.
+the indentation, with four oddities of the printer: ``condition:`` is never indented, the first thunk inside a
+``kSequential`` stands on its parent's line, a ``kWhile`` carries neither its HLO name nor its trip count, and what
+follows an empty section stands on its line, after ``No thunks.``, with its own indentation.
 ``thunk_metadata.txt`` has the names by thunk id. The launches in CUDA graphs follow from the thunk lists before and
 after capture.
 """
@@ -16,24 +17,31 @@ from dataclasses import dataclass, field
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
+from fusionlab.ledger.copy_fusions import is_copy_fusion, sliced_call
 
 _log = logging.getLogger(__name__)
 
+SLICED = "kDynamicSliceFusion"
+
 _ENTRY = re.compile(r"(\d+): (k\w+)\s*\[[^\]]*\](.*?)(?=\s\d+: k\w+\s*\[|$)")
-_SECTION = re.compile(r"(condition|body|branch_\d+|true|false):\s*$")
+_SECTION = re.compile(r"([a-z_]\w*):\s*$")
+_EMPTY = "No thunks."
 _BLOCK = re.compile(r"^thunk_metadata \{$", re.MULTILINE)
+
+# It solves in place, in a copy of the right-hand sides.
+_SOLVE = "__cublas$triangularSolve"
 
 # Opcodes of scheduled HLO that run nothing.
 _NOTHING = frozenset(
     ("parameter", "constant", "get-tuple-element", "tuple", "bitcast", "after-all", "add-dependency", "opt-barrier",
-     "optimization-barrier", "partition-id", "replica-id", "copy-done", "async-done", "domain", "all-reduce-done",
-     "all-gather-done", "collective-permute-done")
+     "optimization-barrier", "partition-id", "replica-id", "domain")
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Section:
-    """The thunks of one part of a container: ``condition``, ``body``, ``branch_0``, ... or "" for a plain sequence."""
+    """The thunks of one part of a container: ``condition`` and ``body`` of a loop, ``branch_0``, ... or
+    ``false_branch`` and ``true_branch`` of a conditional, "" for a plain sequence."""
 
     name: str
     thunks: tuple[Thunk, ...]
@@ -80,7 +88,8 @@ def parse_thunks(sequence: str, metadata: str) -> tuple[Thunk, ...]:
         raise ValueError("the thunk list has names of kernels alone, as before JAX 0.10")
     top = _OpenThunk(indent=-1)
     stack = [top]
-    for number, line in enumerate(sequence.splitlines(), 1):
+    for number, printed in enumerate(sequence.splitlines(), 1):
+        line = printed.lstrip().removeprefix(_EMPTY) if printed.lstrip().startswith(_EMPTY) else printed
         if not line.strip():
             continue
         indent = len(line) - len(line.lstrip())
@@ -120,27 +129,66 @@ def _close(opened: _OpenThunk, names: Mapping[int, str]) -> Thunk:
     return Thunk(opened.id, opened.kind, names.get(opened.id, ""), opened.description, sections)
 
 
-def scheduled_thunks(module: HloModule) -> tuple[Thunk, ...]:
-    """The same tree from a scheduled module: one leaf per instruction of its sequences that runs something."""
-    return _sequence(module, module.entry)
+def scheduled_thunks(module: HloModule, on_gpu: bool, static_slices: bool = True) -> tuple[Thunk, ...]:
+    """The same tree from a scheduled module: one leaf per instruction of its sequences that runs something.
+
+    ``on_gpu``: XLA compiled it for a GPU, where some fusions are copies, ``static_slices`` among them
+    (``copy_fusions``). The copies that a sort makes of operands that live on are not in the text.
+    """
+    return _Schedule(module, on_gpu, static_slices).sequence(module.entry)
 
 
-def _sequence(module: HloModule, computation: Computation) -> tuple[Thunk, ...]:
-    return tuple(_of(module, one) for one in computation.instructions if one.opcode not in _NOTHING)
+@dataclass(frozen=True)
+class _Schedule:
+    module: HloModule
+    on_gpu: bool
+    static_slices: bool
+
+    def sequence(self, computation: Computation) -> tuple[Thunk, ...]:
+        """The thunks of a computation that runs step by step."""
+        return tuple(self._of(one) for one in computation.instructions if not _runs_nothing(one))
+
+    def _of(self, one: Instruction) -> Thunk:
+        if one.opcode == "while":
+            kind, parts = "kWhile", _named_parts(one, {"condition": "condition", "body": "body"})
+        elif one.opcode == "conditional":
+            kind, parts = "kConditional", _branches(one)
+        elif one.opcode in ("call", "async-start"):
+            kind, parts = "kSequential", [("", name) for name in one.called]
+        elif self.on_gpu and (inside := sliced_call(self.module, one)) is not None:
+            named = one if inside.opcode == "copy" else inside
+            return _around(SLICED, one, Thunk(0, _leaf_kind(inside), named.name, inside.opcode))
+        elif self.on_gpu and is_copy_fusion(self.module, one, self.static_slices):
+            return Thunk(0, "kCopy", one.name, one.opcode)
+        elif one.custom_call_target == _SOLVE:
+            return _around("kSequential", one, *(Thunk(0, kind, one.name, one.opcode) for kind in ("kCopy", "solve")))
+        else:
+            return Thunk(0, _leaf_kind(one), one.name, one.opcode)
+        sections = tuple(Section(label, self.sequence(self.module.computations[name])) for label, name in parts)
+        return Thunk(0, kind, one.name, one.opcode, sections)
 
 
-def _of(module: HloModule, one: Instruction) -> Thunk:
-    if one.opcode == "while":
-        labelled = (("condition", one.attributes["condition"]), ("body", one.attributes["body"]))
-        kind, parts = "kWhile", [(label, name.strip().lstrip("%")) for label, name in labelled]
-    elif one.opcode == "conditional":
-        kind, parts = "kConditional", [(f"branch_{index}", name) for index, name in enumerate(one.called)]
-    elif one.opcode in ("call", "async-start"):
-        kind, parts = "kSequential", [("", name) for name in one.called]
-    else:
-        return Thunk(0, "kCopy" if one.opcode in ("copy", "copy-start") else one.opcode, one.name, one.opcode)
-    sections = tuple(Section(label, _sequence(module, module.computations[name])) for label, name in parts)
-    return Thunk(0, kind, one.name, one.opcode, sections)
+def _around(kind: str, one: Instruction, *leaves: Thunk) -> Thunk:
+    return Thunk(0, kind, one.name, one.opcode, (Section("", leaves),))
+
+
+def _runs_nothing(one: Instruction) -> bool:
+    return one.opcode in _NOTHING or one.opcode.endswith("-done")
+
+
+def _leaf_kind(one: Instruction) -> str:
+    return "kCopy" if one.opcode in ("copy", "copy-start") else one.opcode
+
+
+def _branches(conditional: Instruction) -> list[tuple[str, str]]:
+    """The label and the computation of each branch: XLA prints those of a predicate by name, others as a list."""
+    if "branch_computations" not in conditional.attributes:
+        return _named_parts(conditional, {"false_branch": "false_computation", "true_branch": "true_computation"})
+    return [(f"branch_{index}", name) for index, name in enumerate(conditional.called)]
+
+
+def _named_parts(one: Instruction, attributes: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(label, one.attributes[key].strip().lstrip("%")) for label, key in attributes.items()]
 
 
 def captured_thunks(compiled: Compiled) -> dict[int, bool]:

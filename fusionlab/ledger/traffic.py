@@ -32,7 +32,7 @@ class Traffic:
 def traffic_of(module: HloModule, computation: Computation, instruction: Instruction) -> Traffic:
     """Bytes of one run of ``instruction``, which stands in ``computation``."""
     read = sum(reads_of(module, computation, instruction).values())
-    if instruction.opcode == "fusion":
+    if instruction.is_fusion:
         inside = module.computations[instruction.called[0]]
         in_place = _in_place(inside)
         written = (in_place[name][1] if name in in_place else inside.by_name[name].shape.byte_size
@@ -46,7 +46,7 @@ def traffic_of(module: HloModule, computation: Computation, instruction: Instruc
 def reads_of(module: HloModule, computation: Computation, instruction: Instruction) -> dict[str, int]:
     """Operand name to the bytes of it that one run of ``instruction`` reads."""
     read: dict[str, int] = {}
-    if instruction.opcode == "fusion":
+    if instruction.is_fusion:
         inside = module.computations[instruction.called[0]]
         updated = {parameter for parameter, _ in _in_place(inside).values()}
         for parameter, operand in zip(inside.parameters, instruction.operands, strict=True):

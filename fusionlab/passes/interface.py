@@ -125,6 +125,22 @@ class Figures:
     bytes_accessed: int
     model_us: float | None
 
+    def why_worse_than(self, before: Figures) -> str:
+        """The growth in launches, in words, if nothing else pays for it; "" if these figures are not worse.
+
+        Fewer bytes, less temp memory or less modelled time (FLOPs where there is no model) pay for launches.
+        """
+        if self.dynamic_launches <= before.dynamic_launches:
+            return ""
+        if None in (self.model_us, before.model_us):
+            work, old_work, named = self.flops, before.flops, "FLOPs"
+        else:
+            work, old_work, named = self.model_us or 0.0, before.model_us or 0.0, "modelled time"
+        if self.bytes_accessed < before.bytes_accessed or self.temp_bytes < before.temp_bytes or work < old_work:
+            return ""
+        grown = f"{before.dynamic_launches:,} launches become {self.dynamic_launches:,}"
+        return f"{grown}, and neither bytes, temp memory nor {named} fall"
+
 
 @dataclass(frozen=True)
 class Setting:

@@ -206,6 +206,7 @@ class Ground(Enum):
     )  # fmt: skip
     # Nothing is gained, and nothing has to be written instead.
     NO_GAIN = Advice("unprofitable", "gain", "nothing: it costs no more as it is")
+    WORSE = Advice("unprofitable", "gain", "nothing: it costs less as it is; apply --keep-worse keeps the pass")
     NOTHING_THERE = Advice("unprofitable", "gain", "nothing: what the pass rewrites is not in the program")
     NOT_CONSTANT = Advice("unsafe", "gain", "nothing: the loop computes from arguments")
     # The pass itself failed.

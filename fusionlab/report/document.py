@@ -364,9 +364,10 @@ def commands(
     for target, pipeline in pipelines.items():
         on = f"--target {target}"
         apply = (source, f"--pipeline {shlex.quote(pipeline)}", checking, on)
+        worse = "--keep-worse" if "--keep-worse" in asked.split() else ""
         rows += [
-            (f"totals, events, verdict ({target})", ("fusionlab apply", *apply)),
-            (f"what each pass changed ({target})", ("fusionlab apply", *apply, "--diff --diff-lines 0")),
+            (f"totals, events, verdict ({target})", ("fusionlab apply", *apply, worse)),
+            (f"what each pass changed ({target})", ("fusionlab apply", *apply, worse, "--diff --diff-lines 0")),
             (f"equivalence, with histograms ({target})", ("fusionlab check", *apply)),
         ]
         sides = {"before": source}

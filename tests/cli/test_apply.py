@@ -4,6 +4,8 @@ import json
 import re
 from dataclasses import replace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from fusionlab.hlo.loops import find_loops
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
 from fusionlab.passes import batch_replay
+from tests.optional_packages import needs_the_cuda_plugin
 
 pytestmark = pytest.mark.versions
 
@@ -62,6 +65,31 @@ def test_a_fallback_is_told_in_the_first_line(cli, as_json, replay_file):
     assert told == f"fallback: {event['resolved']} instead of a {event['fallback']}"
     # x[:, k] is a gather before JAX 0.10.
     assert re.search(r"; cause: form, stablehlo\.(dynamic_slice|gather) at conftest\.py:", told)
+
+
+def scaled_by_weights(weights, x):
+    """Each trip computes exp(weights) in the kernel that reads it: computed once, it is one launch more."""
+    return jax.lax.fori_loop(0, 9, lambda i, y: jnp.sin((y[:, None] * jnp.exp(weights)).sum(0)[:4] + i), x)
+
+
+@needs_the_cuda_plugin
+def test_a_pass_that_makes_launches_grow_is_undone_and_that_is_the_first_line(cli, lowered, tmp_path, out):
+    path = tmp_path / "scaled.mlir"
+    path.write_text(lowered(scaled_by_weights, np.ones((4, 8), np.float32), np.ones(4, np.float32)).text)
+    asked = ("apply", path, "--pass", "licm", "--target", "a100", "--out", out, "--quiet")
+    result = cli(*asked, code=0)
+    launches = re.match(r"undone: licm: (\d+) launches become (\d+), and neither bytes, temp memory nor", result.stdout)
+    assert int(launches[2]) > int(launches[1])
+    assert "--keep-worse keeps it" in result.stdout.splitlines()[0]
+    assert "declined licm (unprofitable): undone: " in result.stdout
+    assert out.read_bytes() == path.read_bytes()
+    assert result.stderr.startswith("fusionlab: nothing was applied, the output equals the input: licm: undone: ")
+    cli(*asked, "--require-applied", code=1)
+    kept = cli(*asked, "--keep-worse", "--json", code=0)
+    document = json.loads(kept.stdout)
+    assert document["undone"] == []
+    assert document["after"]["dynamic_launches"] > document["before"]["dynamic_launches"]
+    assert out.read_bytes() != path.read_bytes()
 
 
 def test_where_nothing_applies_the_output_is_the_input_and_the_reason_is_told(cli, recurrence_file, replay_file, out):

@@ -42,7 +42,10 @@ def before_returning(lines):
 
 UNTOUCHED = {
     "unknown": (module('"foo.bar"(%y) : (tensor<4xf32>) -> tensor<4xf32>'), "there is a foo.bar in @main, line 13"),
-    "attribute": (module().replace("= 1 : i32}", "= #foo.bar<1>}", 1), "an attribute or a type of an unknown dialect"),
+    "attribute": (
+        module().replace("= 1 : i32}", "= #foo.bar<1>}", 1),
+        "attribute #foo.bar (mhlo.num_partitions of builtin.module)",
+    ),
     "arith": (module(other=ARITH), "there is a arith.addf in @sum, line 20"),
     "dynamic": (module(other=DYNAMIC_FUNCTION), "there is a tensor<?xf32> in @any"),
     "GSPMD": (GSPMD, "there is a custom call @SPMDFullToShardShape in @main"),

@@ -88,6 +88,7 @@ def test_a_name_that_is_no_text(tmp_path):
         ("%constant.2 = f32[2]", f"%constant.2 = f32[{'9' * 400}]", "more bytes than any memory holds"),
         ("%constant.2 = f32[2]", f"%constant.2 = {'(' * 999}f32[2]{')' * 999}", "a shape that nests deeper than 32"),
         ("tanh(%p.0)", "tanh(%p.9)", "%tanh.1 of %fused_tanh reads %p.9, which is not there"),
+        ("tanh(%p.0)", "tanh(%tanh.1)", "%tanh.1 of %fused_tanh reads %tanh.1 before it is computed"),
         ("fusion(%lt)", "fusion()", "%loop_tanh_fusion of %body gives 0 operands to a fusion of 1 parameters"),
         (", condition=%condition", "", "is a while whose condition names no computation"),
         ("body=%body,", "body=%main,", "%main calls itself"),

@@ -10,6 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fusionlab.codegen.compile import compile_program
+from fusionlab.codegen.targets import load_target
+from fusionlab.equivalence.interpreter import evaluate
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program, program_view, without_view
 from fusionlab.hlo.view import TensorType, public_function
@@ -78,7 +81,40 @@ def test_the_platform_follows_from_the_library_calls(lowered, tmp_path):
     assert Program.from_file(written(tmp_path, ADD)).platform == "any"
 
 
+FORWARD = ADD.replace("public @main", "@forward")
+OWN_MAIN = """func.func public @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = call @main(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func private @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.sine %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("text", [FORWARD, OWN_MAIN], ids=["alone", "beside-a-private-main"])
+def test_the_only_public_function_is_the_entry_whatever_its_name(text, tmp_path, caplog):
+    program = Program.from_file(written(tmp_path, text))
+    assert "no @main: the entry is @forward, the only public function" in caplog.text
+    module = program.parse()  # held: a function does not keep its module alive
+    assert public_function(module).name.value == "forward"
+    compiled = compile_program(program, load_target("cpu"))
+    arrays = [np.full(type_.shape, 0.5, np.float32) for type_ in program.inputs]
+    expected = np.sin(arrays[0]) if text is OWN_MAIN else arrays[0] + arrays[-1]
+    np.testing.assert_allclose(compiled.run(*arrays)[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(evaluate(program, tuple(arrays))[0], expected, rtol=1e-6)
+
+
+def test_of_several_public_functions_one_has_to_be_main(tmp_path):
+    two = FORWARD + FORWARD.replace("@forward", "@backward")
+    with pytest.raises(InputError, match="several public functions and no @main: @forward, @backward; name one main"):
+        Program.from_file(written(tmp_path, two))
+    assert Program.from_file(written(tmp_path, two.replace("@backward", "@main"))).ops == 2
+
+
 DYNAMIC = "func.func public @main(%x: tensor<?xf32>) -> tensor<?xf32> {\n  return %x : tensor<?xf32>\n}\n"
+NEWER = b"ML\xefR\rStableHLO_v99.18.0\x00" + bytes(range(99))
 TOKEN = "func.func public @main(%t: !stablehlo.token) -> !stablehlo.token {\n  return %t : !stablehlo.token\n}\n"
 
 
@@ -100,11 +136,14 @@ TOKEN = "func.func public @main(%t: !stablehlo.token) -> !stablehlo.token {\n  r
         ("module {}\n", "no public function"),
         ("func.func private @main(tensor<f32>) -> tensor<f32>\n", "no public function"),
         ("func.func @main(tensor<f32>) -> tensor<f32>\n", "not a valid StableHLO module"),
+        (NEWER, "a portable artifact of StableHLO 99.18.0, and jaxlib "),
+        (NEWER.replace(b"_v99", b"_v0"), "not a valid StableHLO module"),
         (DYNAMIC, "argument 0 of @main has type tensor<?xf32>"),
         (TOKEN, "argument 0 of @main has type !stablehlo.token"),
     ],
     ids=["empty", "blank", "prose", "hlo", "binary", "zeros", "magic-only", "magic-then-junk", "cut-text", "ill-typed",
-         "unknown-dialect", "private", "no-function", "declared", "declared-public", "dynamic", "token"],
+         "unknown-dialect", "private", "no-function", "declared", "declared-public", "newer-artifact",
+         "damaged-artifact", "dynamic", "token"],
 )  # fmt: skip
 def test_a_bad_file_is_one_line_that_names_it_and_the_cause(content, cause, tmp_path):
     path = written(tmp_path, content)

@@ -82,7 +82,26 @@ def test_a_conditional_counts_its_longest_branch():
     compiled = compiled_of(hlo, text_of("conditional.thunks"), {})
     counts = count_launches(compiled)
     assert (counts.dynamic_launches, counts.static_launches, counts.conditionals) == (2, 3, 1)
-    assert [site.dynamic for site in launches(compiled)] == [0, 1, 1]
+    sites = launches(compiled)
+    assert [(site.dynamic, site.path) for site in sites] == [
+        (0, ("thunk 1:branch_0",)), (1, ("thunk 1:branch_1",)), (1, ("thunk 1:branch_1",))
+    ]  # fmt: skip
+
+
+def test_conditionals_in_conditionals_are_counted_once_each():
+    """A count that looked at both branches twice per level would never end."""
+    depth = 60
+
+    def computation(name, root):
+        head = f"%{name} (p{name}: pred[]) -> pred[] {{\n  %p{name} = pred[] parameter(0)\n"
+        return f"{head}  ROOT %r{name} = pred[] {root.replace('P', f'%p{name}')}\n}}\n\n"
+
+    choice = "conditional(P, P, P), true_computation=%c{}, false_computation=%leaf"
+    parts = [computation(name, "not(P)") for name in ("leaf", "c0")]
+    parts += [computation(f"c{k}", choice.format(k - 1)) for k in range(1, depth)]
+    parts.append("ENTRY " + computation("main", choice.format(depth - 1)))
+    counts = count_launches(compiled_of("HloModule m, is_scheduled=true\n\n" + "".join(parts)))
+    assert (counts.dynamic_launches, counts.conditionals) == (1, depth)
 
 
 def test_a_product_fused_with_a_slice_of_its_weights_is_the_librarys_call():

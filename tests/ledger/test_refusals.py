@@ -81,6 +81,20 @@ def test_refusals_of_kernels_that_were_merged_later_are_all_there():
     assert boundary_us == pytest.approx(1 + 2 * 1e6 * 2 * 4096 / bandwidth)
 
 
+@pytest.mark.parametrize(
+    ("name", "moved_bytes"),
+    [("written", 2 * 4096), ("alone", 2 * 4096), ("made", 1000 * 4096 + 4096), ("taken", 2 * 4096)],
+)
+def test_a_boundary_costs_what_moves(name, moved_bytes):
+    """An update in place writes its update, and a slice reads its part: neither is the whole buffer."""
+    dump = step("producer_ineligible", producer_name=name, reason="the consumer is not fusible")
+    text = text_of("in_place.hlo")
+    [found] = refusals(compiled_of(text, priority_fusion=dump, fused_hlo=text)).found
+    assert found.result_bytes + found.read_bytes == moved_bytes
+    bandwidth = load_target("a100").peaks.memory_bytes_per_s
+    assert found.boundary_us == pytest.approx(1 + 1e6 * moved_bytes / bandwidth)
+
+
 def test_without_a_spec_a_boundary_has_no_price(compiled):
     attached = dataclasses.replace(compiled.target, spec="")
     found = refusals(dataclasses.replace(compiled, target=attached)).found

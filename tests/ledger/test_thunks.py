@@ -26,6 +26,18 @@ def test_nesting_follows_sections_and_indentation():
     assert _outline(parse_thunks(SEQUENCE, "")) == [1, (3, {"condition": [4], "body": body}), 27]
 
 
+def test_conditionals_of_a_predicate_name_their_branches():
+    loop = (7, {"condition": [8], "body": [9, 10, 11]})
+    inner = (4, {"false_branch": [2], "true_branch": [3]})
+    outer = (13, {"false_branch": [inner, 5], "true_branch": [6, loop, 12]})
+    assert _outline(parse_thunks(text_of("predicates.thunks"), "")) == [1, outer]
+
+
+def test_what_follows_an_empty_branch_stands_on_its_line():
+    text = "010: kConditional [x] \n  branch_0:\n    No thunks.  branch_1:\n    003: kFft [x] k\n004: kFft [x] k\n"
+    assert _outline(parse_thunks(text, "")) == [(10, {"branch_1": [3]}), 4]
+
+
 def test_kinds_descriptions_and_names():
     by_id = {thunk.id: thunk for top in parse_thunks(SEQUENCE, text_of("metadata.textproto")) for thunk in top.walk()}
     assert (by_id[3].kind, by_id[3].hlo_name, by_id[3].description) == ("kWhile", "while.13", "")
@@ -58,7 +70,7 @@ def test_another_format_is_an_error_and_not_an_empty_list():
 
 
 def test_scheduled_hlo_gives_the_same_kind_of_tree():
-    copied, loop, total = scheduled_thunks(parse_optimized(text_of("scheduled.hlo")))
+    copied, loop, total = scheduled_thunks(parse_optimized(text_of("scheduled.hlo")), on_gpu=False)
     assert (copied.kind, copied.hlo_name) == ("kCopy", "copied")
     assert (total.kind, total.hlo_name) == ("add", "sum")
     assert [thunk.hlo_name for thunk in loop.walk()] == ["loop", "called", "tanh"]

@@ -15,16 +15,18 @@ from rich.console import Console
 
 import fusionlab
 from fusionlab.cli.apply import pass_through
+from fusionlab.codegen.targets import load_target
 from fusionlab.equivalence.exact.evaluation import Evaluator
 from fusionlab.errors import NotOptimizedWarning, NotStudied
 from fusionlab.hlo.program import Program
 from fusionlab.optimizing import optimize
 from fusionlab.optimizing.primitive import why_left_alone
 from fusionlab.passes.fuse_jvp_replay import choose, identify
-from fusionlab.passes.interface import Declined, Setting
+from fusionlab.passes.interface import Declined, Figures, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.passes.refusals import Ground
 from fusionlab.report.tables.programs import print_events
+from fusionlab.study import CandidateCosts, Circumstances, undo_worse
 from tests.forms.forms import FORMS
 from tests.optimizing.functions import laplacians
 
@@ -231,6 +233,16 @@ def failing(monkeypatch):
     return function(PLAIN, X, passes="licm")(monkeypatch)
 
 
+def worse(monkeypatch):
+    """A pass that doubles the launches, by figures that are made up."""
+    program = Program.from_file(CASES / "licm/invariant_op.mlir")
+    steps = [(pass_, pass_.run(program, Setting())) for pass_ in parse_pipeline("licm")]
+    monkeypatch.setattr(CandidateCosts, "figures", lambda _, one: Figures(1 + (one is not program), 0, 0, 0, 0, None))
+    [(_, undone)], _ = undo_worse(program, steps, Circumstances(load_target("cpu")))
+    assert undone.program is program
+    return declined(undone)
+
+
 PROVOKED = {
     Ground.FUNCTION_NOT_FOUND: case("collapse_replay/declined_another_value"),
     Ground.POSITIONS_NOT_FOUND: function(
@@ -298,6 +310,7 @@ PROVOKED = {
     ),
     Ground.NOT_IN_PARTS: function(mixing, X, passes="sparsify-directions{chunks=2}"),
     Ground.NO_GAIN: case("licm/declined_nothing_invariant"),
+    Ground.WORSE: worse,
     Ground.NOTHING_THERE: case("expand_small_dots/declined_none"),
     Ground.NOT_CONSTANT: case("fold_constant_loops/declined_for_an_argument"),
     Ground.UNTRACEABLE: untraceable,
@@ -308,7 +321,7 @@ OF_NO_OP = {
     Ground.CAPTURES, Ground.CALLED_DIFFERENTLY, Ground.NO_DERIVATIVE, Ground.NO_EXACT_MEANING, Ground.MESH,
     Ground.SHARD_MAP, Ground.PLATFORM, Ground.NO_WALKERS, Ground.WALKERS_UNKNOWN, Ground.AXES_MISTAKEN,
     Ground.TOO_LARGE, Ground.TOO_LONG, Ground.HOST_MEMORY, Ground.CANNOT_RUN, Ground.NOT_COMPILED, Ground.NO_GAIN,
-    Ground.NOTHING_THERE, Ground.NOT_CONSTANT, Ground.UNTRACEABLE, Ground.FAULT,
+    Ground.WORSE, Ground.NOTHING_THERE, Ground.NOT_CONSTANT, Ground.UNTRACEABLE, Ground.FAULT,
 }  # fmt: skip
 """No single op is responsible."""
 

@@ -1,13 +1,14 @@
 """The device that optimised HLO text was compiled for, as far as the text tells, and XLA's estimates of time on it.
 
-XLA names neither platform nor clock. The platform shows in the library calls and in the keys that XLA:GPU writes into
-``backend_config``; the clock in the estimates there (``reification_cost``), which state every fusion's time both in
-cycles of the device and in microseconds.
+XLA names neither platform nor clock. The platform shows in the library calls, in the keys that XLA:GPU writes into
+``backend_config`` and, where a text has none of them, in the kinds and names of its fusions. The clock shows in the
+estimates (``reification_cost``), which state every fusion's time both in cycles of the device and in microseconds.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,22 +18,29 @@ from fusionlab.hlo.ops import platform_of_target
 from fusionlab.hlo.optimised.parser import HloModule, Instruction
 
 _CUDA_CONFIG, _CPU_CONFIG = '"operation_queue_id"', '"__ynn_fusion"'
+_CUDA_HEADER = "fingerprint_before_lhs"
+_CUDA_NAMES = re.compile(r"(loop|input|triton)_")
+"""XLA:GPU names fusions after their emitter (``rename_fusions.cc``); XLA:CPU after their ops alone."""
 
 
 def platform_of(module: HloModule) -> str:
     """``cuda`` or ``cpu``; "" when nothing in the text tells.
 
-    XLA:GPU configures every fusion; a scheduled module with fusions and no such configuration is XLA:CPU's.
+    XLA:GPU configures every fusion, and only it makes those of kind kInput; a scheduled module with fusions and none of
+    its marks is XLA:CPU's.
     """
     fusions = 0
+    if _CUDA_HEADER in module.header:
+        return "cuda"
     for one in _instructions(module):
         library = platform_of_target(one.custom_call_target)
-        if _CUDA_CONFIG in one.attribute_text or library == "cuda":
+        emitted = one.is_fusion and (one.fusion_kind == "kInput" or _CUDA_NAMES.match(one.name))
+        if _CUDA_CONFIG in one.attribute_text or library == "cuda" or emitted:
             return "cuda"
         if _CPU_CONFIG in one.attribute_text or library == "cpu":
             return "cpu"
-        fusions += one.opcode == "fusion"
-    return "cpu" if fusions and "is_scheduled=true" in module.header else ""
+        fusions += one.is_fusion
+    return "cpu" if fusions and module.is_scheduled else ""
 
 
 def clock_ghz_of_estimates(module: HloModule) -> float | None:

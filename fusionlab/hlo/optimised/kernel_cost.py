@@ -62,7 +62,7 @@ def family_of_kernel(name: str, opcode: str, custom_call_target: str = "") -> st
         if custom_call_target.startswith("__gpu$xla.gpu.triton"):
             return "attention" if re.search("(?i)attention|flash|mhsea", name) else "custom"
         return family_of_target(custom_call_target)
-    if opcode != "fusion":
+    if opcode not in ("fusion", "fusion-start"):
         return _HLO_OPCODES.get(opcode) or _HLO_OPCODES.get(opcode.removesuffix("-start"), "unknown")
     if re.match(r"(triton_gemm|gemm_fusion|cublas|cudnn)", name):
         return "gemm"
@@ -92,7 +92,7 @@ class Work:
 def work_of(module: HloModule, computation: Computation, instruction: Instruction) -> Work:
     """The work of one run of ``instruction`` of ``computation`` (loops are not kernels: no rule)."""
     one = instruction
-    if one.opcode in ("fusion", "call", "async-start"):
+    if one.is_fusion or one.opcode in ("call", "async-start"):
         inside = [module.computations[name] for name in one.called]
         return sum((work_of(module, part, member) for part in inside for member in part.instructions), Work())
     if any(_COMPLEX.match(shape.dtype) for shape in _arrays(one.shape)) and not _is_free(one):

@@ -147,7 +147,12 @@ class Instruction:
     @property
     def fusion_kind(self) -> str:
         """``kLoop``, ``kInput``, ``kCustom``, ...; "" for other opcodes."""
-        return self.attributes.get("kind", "") if self.opcode == "fusion" else ""
+        return self.attributes.get("kind", "") if self.is_fusion else ""
+
+    @property
+    def is_fusion(self) -> bool:
+        """True for a fusion, also for one that XLA (from JAX 0.11 on) starts and awaits: ``fusion-start``."""
+        return self.opcode in ("fusion", "fusion-start")
 
     def __str__(self) -> str:
         root = "ROOT " if self.is_root else ""
@@ -208,6 +213,11 @@ class HloModule:
         """The computation marked ENTRY (the last one, when none is)."""
         every = list(self.computations.values())
         return next((one for one in every if one.is_entry), every[-1])
+
+    @property
+    def is_scheduled(self) -> bool:
+        """True if XLA has optimised and scheduled it: what it then runs, it runs op by op."""
+        return "is_scheduled=true" in self.header
 
     @cached_property
     def _rows(self) -> Mapping[str, Mapping[str, str]]:

@@ -12,9 +12,13 @@ from fusionlab.hlo.optimised.device import clock_ghz_of_estimates, platform_of
 from fusionlab.hlo.optimised.parser import HloModule, HloSyntaxError, parse_optimized
 from fusionlab.hlo.optimised.validation import why_hlo_refused
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.sandbox.client import Unreadable, hlo_text_apart
 
 # Optimised HLO text begins so, after a byte order mark and comments.
 _HLO_TEXT = re.compile(rb"(\xef\xbb\xbf)?(\s|//[^\n]*\n)*HloModule")
+# An instruction as XLA's short print has it, and as its full print, with a sigil.
+_SHORT = re.compile(r"^\s*(ROOT )?[\w.\-]+ = [a-z(]", re.MULTILINE)
+_FULL = re.compile(r"^\s*(ROOT )?%[^\s=]+ = ", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -45,15 +49,27 @@ def load_saved(path: str | Path) -> HloFile | Program:
 def content_as_saved(content: bytes, path: Path) -> HloFile | Program:
     """``load_saved`` of a file ``path`` with the bytes ``content``."""
     if _HLO_TEXT.match(content):
-        text = content.decode("utf-8", "replace")
-        try:
-            module = parse_optimized(text)
-        except HloSyntaxError as error:
-            raise InputError(f"{path}: {error}") from None
-        if (cause := why_hlo_refused(module)) is not None:
-            raise InputError(f"{path}: {cause}")
-        return HloFile(path.stem, str(path), text, module, platform_of(module), clock_ghz_of_estimates(module))
+        return _optimised(content, path)
     return _exported(path, content) or Program.of_foreign_bytes(content, path)
+
+
+def _optimised(content: bytes, path: Path) -> HloFile:
+    """The HLO text ``content``: XLA's short print is first read, and printed in full, by XLA itself."""
+    text = content.decode("utf-8", "replace")
+    try:
+        if _SHORT.search(text) and not _FULL.search(text):
+            text = hlo_text_apart(content)
+        module = parse_optimized(text)
+    except (HloSyntaxError, Unreadable) as error:
+        raise InputError(f"{path}: {error}") from None
+    if (cause := why_hlo_refused(module)) is not None:
+        raise InputError(f"{path}: {cause}")
+    if not module.is_scheduled:
+        raise InputError(
+            f"{path}: HLO before XLA's optimisation: its ops are not launches; give the text of "
+            "jax.jit(f).lower(...).compile().as_text(), or StableHLO (lower(...).as_text()), which fusionlab compiles"
+        )
+    return HloFile(path.stem, str(path), text, module, platform_of(module), clock_ghz_of_estimates(module))
 
 
 def _exported(path: Path, content: bytes) -> Program | None:

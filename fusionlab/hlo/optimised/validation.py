@@ -20,7 +20,8 @@ _MOST_BYTES = 2**62
 _MOST_NESTED = 32
 """Parentheses within parentheses of a shape; XLA's tuples nest two or three deep."""
 _CALLS_ONE = {
-    "fusion": ("calls",), "while": ("condition", "body"), "reduce": ("to_apply",), "reduce-window": ("to_apply",),
+    "fusion": ("calls",), "fusion-start": ("calls",), "while": ("condition", "body"),
+    "reduce": ("to_apply",), "reduce-window": ("to_apply",),
     "scatter": ("to_apply",), "call": ("to_apply",),
 }  # fmt: skip
 """Attributes that each name one computation."""
@@ -31,6 +32,7 @@ def why_hlo_refused(module: HloModule) -> str | None:
     if not any(computation.is_entry for computation in module.computations.values()):
         return "there is no ENTRY computation: the text is not complete"
     for computation in module.computations.values():
+        defined: set[str] = set()
         for instruction in computation.instructions:
             where = f"%{instruction.name} of %{computation.name}"
             try:
@@ -38,6 +40,9 @@ def why_hlo_refused(module: HloModule) -> str | None:
                     return f"{where} {cause}"
             except ValueError as error:  # from shapes and attributes
                 return f"{where}: {error}"
+            if later := next((name for name in instruction.operands if name not in defined), None):
+                return f"{where} reads %{later} before it is computed"
+            defined.add(instruction.name)
         if sorted(_number(one) for one in computation.parameters) != list(range(len(computation.parameters))):
             return f"the parameters of %{computation.name} are not numbered from 0"
     calls = {
@@ -67,10 +72,11 @@ def _why_refused(module: HloModule, computation: Computation, one: Instruction) 
     for name in one.called:
         if name not in module.computations:
             return f"calls %{name}, which is not there: the text is not complete"
-    for key in _CALLS_ONE.get(one.opcode, ()):
+    branches = () if "branch_computations" in one.attributes else ("true_computation", "false_computation")
+    for key in branches if one.opcode == "conditional" else _CALLS_ONE.get(one.opcode, ()):
         if one.attributes.get(key, "").strip().removeprefix("%") not in module.computations:
             return f"is a {one.opcode} whose {key} names no computation"
-    if one.opcode == "fusion":
+    if one.is_fusion:
         parameters = module.computations[one.called[0]].parameters
         if len(parameters) != len(one.operands):
             return f"gives {len(one.operands)} operands to a fusion of {len(parameters)} parameters"

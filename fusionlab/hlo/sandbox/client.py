@@ -1,4 +1,4 @@
-"""Parse foreign modules in a separate process (``worker``), which may crash or hang."""
+"""Parse foreign modules and HLO texts in a separate process (``worker``), which may crash or hang."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import subprocess
 import threading
 from multiprocessing.connection import Pipe
 
-from fusionlab.hlo.sandbox.worker import FOREIGN, MODULE, Foreign, Unreadable
+from fusionlab.hlo.sandbox.worker import FOREIGN, HLO, MODULE, STABLEHLO, Foreign, Unreadable
 from fusionlab.subprocesses import module_command
 
-__all__ = ["Foreign", "Unreadable", "read_apart"]
+__all__ = ["Foreign", "Unreadable", "hlo_text_apart", "read_apart"]
 
 TIME_LIMIT_S = 10.0
 TIME_LIMIT_S_PER_MB = 2.0
 """A valid file takes a twentieth of it or less."""
 _START_LIMIT_S = 60.0
+_READERS = {STABLEHLO: ("StableHLO", "MLIR"), HLO: ("HLO", "XLA")}
 _KEPT_BYTES = 1_000_000
 """The process is reused unless it has read a larger file, whose memory it would keep."""
 
@@ -28,8 +29,9 @@ class _Reader:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def ask(self, content: bytes) -> tuple[int, bytes]:
+    def ask(self, content: bytes, kind: int = STABLEHLO) -> tuple[int, bytes]:
         """The kind of the answer, and the answer; Unreadable when the process crashed or timed out."""
+        language, library = _READERS[kind]
         limit_s = TIME_LIMIT_S + TIME_LIMIT_S_PER_MB * len(content) / 1e6
         with self._lock:
             process, start_s = self._start()
@@ -39,13 +41,13 @@ class _Reader:
             deadline.start()
             answered = False
             try:
-                self._connection.send_bytes(content)
+                self._connection.send_bytes(bytes([kind]) + content)
                 answer = self._connection.recv_bytes()
                 answered = True
             except (EOFError, OSError):
-                ending = f"MLIR's reader ends with {self._exit()}"
-                cause = f"MLIR did not read it within {limit_s:.0f} s" if overdue.is_set() else ending
-                raise Unreadable(f"not a valid StableHLO module: {cause}") from None
+                ending = f"{library}'s reader ends with {self._exit()}"
+                cause = f"{library} did not read it within {limit_s:.0f} s" if overdue.is_set() else ending
+                raise Unreadable(f"not a valid {language} module: {cause}") from None
             finally:
                 deadline.cancel()
                 deadline.join()
@@ -101,3 +103,14 @@ def read_apart(content: bytes) -> bytes:
     if what != MODULE:
         raise Unreadable(answer.decode("utf-8", "replace"))
     return answer
+
+
+def hlo_text_apart(content: bytes) -> str:
+    """The HLO text ``content``, in any form that XLA reads, as XLA prints it in full: with sigils and signatures.
+
+    Unreadable has XLA's reason with line and column, also when the process that read it crashed or timed out.
+    """
+    what, answer = _reader.ask(content, HLO)
+    if what != MODULE:
+        raise Unreadable(answer.decode("utf-8", "replace"))
+    return answer.decode("utf-8", "replace")

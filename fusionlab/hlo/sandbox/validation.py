@@ -61,6 +61,59 @@ def why_not_studied(module: ir.Module) -> tuple[str, str] | None:
     return None
 
 
+def why_attribute_not_studied(module: ir.Module) -> tuple[str, str] | None:
+    """An attribute or a type of an unknown dialect in ``module``, in one line, and its place; None if there is none."""
+    found: list[tuple[str, str]] = []
+    for top in (None, *module.body.operations):
+        is_function = top is not None and top.operation.name == "func.func"
+        where = f"@{top.name.value}" if is_function else "the module"
+
+        def look(operation: Any, where: str = where) -> Any:
+            place = f"{where}{_line(operation)}"
+            for what, text in _texts(operation):
+                bare = _STRING.sub('""', text)
+                for match in _OF_DIALECT.finditer(bare):
+                    if not _is_known(match[2], operation.context):
+                        kind = "attribute" if match[1] == "#" else "type"
+                        cause = f"there is the {kind} {match[0]} ({what} of {operation.name}) in {place}"
+                        found.append((f"{cause}: {match[2]} is no dialect of StableHLO as JAX writes it", place))
+                        return ir.WalkResult.INTERRUPT
+            return ir.WalkResult.ADVANCE
+
+        if top is None:
+            look(module.operation)
+        else:
+            top.operation.walk(look, ir.WalkOrder.PRE_ORDER)
+        if found:
+            return found[0]
+    return None
+
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
+_OF_DIALECT = re.compile(r"([#!])([A-Za-z_]\w*)(?:\.[\w.]+)?(?=[<\s,>)\]}]|$)")
+
+
+def _texts(operation: Any) -> Iterator[tuple[str, str]]:
+    """The attributes and types of ``operation`` as text, each with its name."""
+    for key in operation.attributes:
+        name = getattr(key, "name", key)
+        yield str(name), str(operation.attributes[name])
+    for result in operation.results:
+        yield "a result", str(result.type)
+    for region in operation.regions:
+        for block in region.blocks:
+            for argument in block.arguments:
+                yield "an argument", str(argument.type)
+
+
+def _is_known(dialect: str, context: ir.Context) -> bool:
+    try:
+        context.get_dialect_descriptor(dialect)
+    except (ValueError, IndexError):
+        return False
+    return True
+
+
 def why_refused(module: ir.Module) -> str | None:
     """The reason why ``module`` is refused, with the place, in one line; None for a valid one, which
     ``why_not_studied`` may still exclude."""

@@ -1,10 +1,11 @@
-"""The process in which MLIR parses foreign modules: its parsers crash, or never return, on some damaged ones.
+"""The process in which MLIR and XLA parse foreign modules: their parsers crash, or never return, on some damaged ones.
 
     python -m fusionlab.hlo.sandbox.worker DESCRIPTOR
 
 answers each module from the connection DESCRIPTOR with its bytecode, as MLIR writes it after parsing and verifying, or
-with the error. One byte before it states the kind. Both sides send bytes, which nobody unpickles.
-``client`` is the caller's side. Nothing here imports JAX, so that it starts in a quarter of a second.
+with the error; and each HLO text with XLA's full print of it. One byte before states the kind, in both directions. Both
+sides send bytes, which nobody unpickles. ``client`` is the caller's side. Nothing here imports JAX, so that it starts
+in a quarter of a second.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import io
 import re
 import resource
 import sys
+from importlib.metadata import version
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -22,16 +24,20 @@ from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
 
 from fusionlab.hlo.ops import op_of
-from fusionlab.hlo.sandbox.validation import why_not_studied, why_refused, why_text_refused
+from fusionlab.hlo.sandbox.validation import why_attribute_not_studied, why_not_studied, why_refused, why_text_refused
 from fusionlab.hlo.view import inner_operations, location_name, source_of
 from fusionlab.subprocesses import limit_memory
+
+STABLEHLO, HLO = range(2)
+"""Kinds of requests."""
 
 WORDS, MODULE, FOREIGN = range(3)
 """Kinds of answers: the error of a file; a module; the part of a valid module that is not studied and, on a line of its
 own, its place."""
 
 _MAGIC = b"ML\xefR"
-_PORTABLE = re.compile(rb"ML\xefR.StableHLO_v", re.DOTALL)
+_PORTABLE = re.compile(rb"ML\xefR.StableHLO_v(\d+(?:\.\d+)*)?", re.DOTALL)
+_HLO_ERROR = re.compile(r"was parsing (\d+):(\d+): error: (.*)")
 _STATIC_SHAPES = "builtin.module(stablehlo-refine-shapes,func.func(stablehlo-canonicalize-dynamism))"
 
 
@@ -58,6 +64,8 @@ def read(content: bytes) -> bytes:
         except UnicodeDecodeError:
             raise Unreadable("neither StableHLO text nor MLIR bytecode") from None
         except (ir.MLIRError, ValueError) as error:
+            if (newer := _why_newer(content)) is not None:
+                raise Unreadable(newer) from None
             if (found := _of_unknown_dialect(content)) is not None:
                 raise Foreign(*found) from None
             raise Unreadable(f"not a valid StableHLO module: {_first_line(error)}") from None
@@ -88,6 +96,22 @@ def _parsed(content: bytes, context: ir.Context) -> ir.Module:
     return module
 
 
+def _why_newer(content: bytes) -> str | None:
+    """The versions of a portable artifact and of this reader, if the first is newer, and what to do; else None."""
+    header, ours = _PORTABLE.match(content), stablehlo.get_current_version()
+    if header is None or header[1] is None or _numbers(header[1].decode()) <= _numbers(ours):
+        return None
+    theirs = header[1].decode()
+    return (
+        f"a portable artifact of StableHLO {theirs}, and jaxlib {version('jaxlib')} reads up to {ours}; update jaxlib, "
+        f"or write the artifact for {ours} (stablehlo.serialize_portable_artifact(module, {ours!r}))"
+    )
+
+
+def _numbers(version_text: str) -> tuple[int, ...]:
+    return tuple(int(number[:9]) for number in version_text.split("."))
+
+
 def _of_unknown_dialect(content: bytes) -> tuple[str, str] | None:
     """The unknown dialect of a module that is valid otherwise, and its place: MLIR accepts such operations in their
     generic form, as in bytecode. None for what is no module even so."""
@@ -100,7 +124,8 @@ def _of_unknown_dialect(content: bytes) -> tuple[str, str] | None:
         if why_refused(module) is not None:
             return None
         where = "the module"
-        return why_not_studied(module) or (f"there is an attribute or a type of an unknown dialect in {where}", where)
+        of_operation = why_not_studied(module) or why_attribute_not_studied(module)
+        return of_operation or (f"there is an attribute or a type of an unknown dialect in {where}", where)
 
 
 def _looks_dynamic(module: ir.Module) -> bool:
@@ -158,10 +183,27 @@ def _first_line(error: BaseException) -> str:
     return re.sub(r"^error: ", "", lines[0]) if lines else type(error).__name__
 
 
-def answer_to(content: bytes) -> tuple[int, bytes]:
-    """The kind of the answer to a module, and the answer."""
+def read_hlo(content: bytes) -> bytes:
+    """XLA's full print of an HLO text in any form that XLA reads; Unreadable has its reason with the position."""
     try:
-        return MODULE, read(content)
+        from jaxlib._hlo import hlo_module_from_text
+    except ImportError:  # before JAX 0.10.2
+        from jaxlib._jax import hlo_module_from_text
+    try:
+        return str(hlo_module_from_text(content.decode("utf-8", "replace")).to_string()).encode()
+    except RuntimeError as error:
+        found = _HLO_ERROR.findall(str(error))
+        line, column, reason = next(
+            (each for each in found if not each[2].endswith(":")), ("1", "1", _first_line(error))
+        )
+        raise Unreadable(f"line {line}, column {column}: not HLO text: {reason}") from None
+
+
+def answer_to(request: bytes) -> tuple[int, bytes]:
+    """The kind of the answer to a request, and the answer."""
+    kind, content = request[0], request[1:]
+    try:
+        return MODULE, read_hlo(content) if kind == HLO else read(content)
     except Unreadable as error:
         return WORDS, str(error).encode()
     except Foreign as error:

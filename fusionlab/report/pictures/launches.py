@@ -211,7 +211,7 @@ def _member(one: Instruction) -> PictureBlock:
 
 def _inside(module: HloModule, instruction: Instruction) -> tuple[list[Instruction], list[tuple[str, str, int]]]:
     """The instructions of the kernel, without views, and the reads between them (with the bytes of the value)."""
-    if instruction.opcode not in ("fusion", "call") or not instruction.called:
+    if not (instruction.is_fusion or instruction.opcode == "call") or not instruction.called:
         return [instruction], []
     body = module.computations[instruction.called[0]]
     every = [one for one in body.instructions if one.opcode not in _INVISIBLE]

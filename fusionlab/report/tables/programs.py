@@ -35,7 +35,9 @@ def print_footprint(found: Footprint, console: Console) -> None:
 
 
 def print_outcome(outcome: StudyResult, console: Console) -> None:
-    """Any fallbacks, the verdict, before and after side by side, and the events."""
+    """Passes that were undone, any fallbacks, the verdict, before and after side by side, and the events."""
+    for one in outcome.undone:
+        console.print(f"undone: {one.by}: {one.reason}; --keep-worse keeps it", soft_wrap=True, markup=False)
     if fallbacks := told_fallbacks(outcome.events):
         console.print(f"fallback: {fallbacks}", soft_wrap=True)
     console.print(f"equivalence: {outcome.equivalence.line}", soft_wrap=True)

@@ -29,10 +29,23 @@ def of(op):
         ('f32[4]{0} custom-call(%a), custom_call_target="__cublas$triangularSolve"', "cuda"),
         ('f32[4]{0} custom-call(%a), custom_call_target="lapack_sgetrf_ffi"', "cpu"),
         ("f32[4]{0} tanh(%a)", ""),
+        (FUSION.replace("kLoop", "kInput"), "cuda"),
+        (FUSION.replace("fusion(", "fusion-start(").replace("kLoop", "kInput"), "cuda"),
     ],
 )
 def test_the_platform(op, platform):
     assert platform_of(of(op)) == platform
+
+
+def test_a_text_without_configurations_shows_its_platform_by_names_and_header():
+    module = of(FUSION)
+    [fusion] = [one for one in module.entry.instructions if one.is_fusion]
+    named = TEXT.replace("= OP", f"= {FUSION}").replace(f"%{fusion.name}", "%loop_tanh_fusion.3")
+    assert platform_of(parse_optimized(named)) == "cuda"
+    marked = TEXT.replace("= OP", f"= {FUSION}").replace(
+        "is_scheduled=true", 'is_scheduled=true, frontend_attributes={fingerprint_before_lhs="ab"}'
+    )
+    assert platform_of(parse_optimized(marked)) == "cuda"
 
 
 def test_the_clock_of_xlas_estimates():

@@ -1,0 +1,134 @@
+"""The line of a study: a pass that makes a program worse on the target is undone, and the others stay."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+import fusionlab.study
+from fusionlab.codegen.targets import load_target
+from fusionlab.equivalence.verdict import Verdict
+from fusionlab.errors import CompileError
+from fusionlab.passes.interface import Applied, Declined, Figures, Pass, Result
+from fusionlab.study import CandidateCosts, Circumstances, Undone, study, undo_worse
+
+PROGRAM = """func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.sine %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+
+
+def figures(launches, *, temp=100, accessed=1000, flops=10.0, us=None):
+    return Figures(launches, 0, temp, flops, accessed, us)
+
+
+@pytest.mark.parametrize(
+    ("after", "worse"),
+    [
+        (figures(10), False),
+        (figures(11), True),
+        (figures(11, temp=99), False),
+        (figures(11, accessed=999), False),
+        (figures(11, flops=9.0), False),
+        (figures(9, temp=200, accessed=2000), False),
+    ],
+)
+def test_more_launches_are_worse_if_nothing_else_falls(after, worse):
+    before = figures(10)
+    said = after.why_worse_than(before)
+    assert bool(said) == worse
+    assert not worse or said == "10 launches become 11, and neither bytes, temp memory nor FLOPs fall"
+
+
+def test_modelled_time_counts_instead_of_flops():
+    before = figures(10, us=50.0)
+    assert figures(11, flops=1.0, us=50.0).why_worse_than(before).endswith("temp memory nor modelled time fall")
+    assert figures(11, us=49.0).why_worse_than(before) == ""
+
+
+@dataclass(frozen=True)
+class Renaming(Pass):
+    """Replace the op ``old`` by ``new``."""
+
+    old: str = ""
+    new: str = ""
+    name: ClassVar[str] = "renaming"
+
+    def run(self, program, setting):
+        if f"stablehlo.{self.old} " not in program.text:
+            return Result(program, (Declined(self.name, "unprofitable", "nothing", ""),))
+        made = READ[0](program.text.replace(f"stablehlo.{self.old} ", f"stablehlo.{self.new} "))
+        return Result(made, (Applied(self.name, "renamed", "", str(self)),))
+
+
+READ = []
+
+
+@pytest.fixture
+def line(program_of_text, monkeypatch):
+    """``line(launches, *pairs)``: ``undo_worse`` of renamings, where each op makes that many launches."""
+    monkeypatch.setattr("tests.test_study.READ", [program_of_text])
+
+    def run(launches, *pairs):
+        def of(_, program):
+            found = next(count for op, count in launches.items() if f"stablehlo.{op} " in program.text)
+            if found is None:
+                raise CompileError("no")
+            return figures(found)
+
+        monkeypatch.setattr(CandidateCosts, "figures", of)
+        original = program = program_of_text(PROGRAM)
+        steps = []
+        for pair in pairs:
+            steps.append((Renaming(*pair), Renaming(*pair).run(program, None)))
+            program = steps[-1][1].program
+        kept, undone = undo_worse(original, steps, Circumstances(load_target("cpu")))
+        assert [pass_ for pass_, _ in kept] == [Renaming(*pair) for pair in pairs]
+        op = next(op for op in launches if f"stablehlo.{op} " in kept[-1][1].program.text)
+        return op, undone, [bool(result.applied) for _, result in kept]
+
+    return run
+
+
+def test_the_pass_that_is_worse_is_undone_and_those_after_it_run_again(line):
+    launches = {"sine": 10, "cosine": 8, "tanh": 12, "sqrt": 7, "exponential": 13}
+    pairs = ("sine", "cosine"), ("cosine", "tanh"), ("tanh", "exponential"), ("cosine", "sqrt")
+    op, undone, applied = line(launches, *pairs)
+    assert (op, applied) == ("sqrt", [True, False, False, True])
+    assert undone == (
+        Undone("renaming{old=cosine,new=tanh}", "8 launches become 12, and neither bytes, temp memory nor FLOPs fall"),
+    )
+
+
+def test_nothing_is_undone_where_the_whole_is_no_worse(line):
+    assert line({"sine": 10, "cosine": 12, "tanh": 9}, ("sine", "cosine"), ("cosine", "tanh")) == (
+        "tanh", (), [True, True]
+    )  # fmt: skip
+    assert line({"sine": 10}, ("cosine", "tanh")) == ("sine", (), [False])
+
+
+def test_a_program_that_xla_cannot_compile_is_told_when_it_is_measured(line):
+    assert line({"sine": 10, "cosine": None}, ("sine", "cosine")) == ("cosine", (), [True])
+
+
+@pytest.mark.parametrize("keep_worse", [False, True])
+def test_a_study_tells_what_it_undid(keep_worse, program_of_text, monkeypatch):
+    monkeypatch.setattr("tests.test_study.READ", [program_of_text])
+    monkeypatch.setattr(
+        CandidateCosts, "figures", lambda _, program: figures(11 if "stablehlo.cosine " in program.text else 10)
+    )
+    if keep_worse:  # the passes of a check are read from text, and this one is in no table
+        monkeypatch.setattr(fusionlab.study, "judge", lambda *_: Verdict("different"))
+    given = Circumstances(load_target("cpu"), exact=False)
+    found = study(program_of_text(PROGRAM), [Renaming("sine", "cosine")], given, unchecked=False, keep_worse=keep_worse)
+    if keep_worse:
+        assert (found.undone, found.applied, found.equivalence.verdict) == ((), True, "different")
+        return
+    assert not found.applied
+    assert found.rewritten is found.original
+    assert found.equivalence.verdict == "equal"
+    [event] = found.events
+    assert event.reason == "undone: 10 launches become 11, and neither bytes, temp memory nor FLOPs fall"
+    assert (event.kind, event.cause) == ("unprofitable", "gain")
+    assert found.to_json()["undone"] == [{"by": "renaming{old=sine,new=cosine}", "reason": event.reason[8:]}]
