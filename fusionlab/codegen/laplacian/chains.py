@@ -27,6 +27,11 @@ from fusionlab.hlo.view import Node, Value, reads
 _HOMOGENEOUS = (ops.NEGATE, ops.CONVERT, ops.MULTIPLY, ops.DIVIDE)
 _STRAIGHT = ("linear", "piecewise", "product")
 """Classes of elementwise ops without a second derivative in one operand; they cost less than memory traffic."""
+_ROOTS = {"stablehlo.sqrt": 1 / 2, "stablehlo.cbrt": 1 / 3, "stablehlo.rsqrt": -1 / 2}
+"""Powers by their exponents. Chains end at them: a second derivative of what follows by what is under a root leaves the
+range of float32 where that by the root does not (of 1/r by r^2, r^-5)."""
+_IN_RANGE = ("cosine", "erf", "exponential", "logistic", "sine", "tanh")
+"""Functions whose second derivative is of the order of the function, or of one."""
 
 
 def defer(state: State, node: Node) -> bool:
@@ -39,6 +44,8 @@ def defer(state: State, node: Node) -> bool:
         common = {value for value in common if value.dtype not in COMPLEX}
     if common:
         state.deferred[node.results[0]] = max(common, key=lambda value: value.id)
+        if node.name in _ROOTS:
+            state.ends.add(node.results[0])
     return bool(common)
 
 
@@ -49,7 +56,7 @@ def is_holomorphic(node: Node) -> bool:
 
 def _roots(state: State, value: Value) -> set[Value]:
     """Values with jets that ``value`` is an elementwise function of."""
-    own = {value} if value in state.jets or value in state.postponed else set()
+    own = {value} if value in state.jets or value in state.postponed or value in state.ends else set()
     return own | {state.deferred[value]} if value in state.deferred else own
 
 
@@ -113,8 +120,12 @@ def _jet_of_chain(state: State, value: Value) -> Jet:
     if jet.stack is not None and affine and len(chain) == 1 and first.op in _HOMOGENEOUS:
         return Jet.of_stack(jax.vmap(function)(jet.stack), jet.laplacian is not None, jet.owners)
     source: list[Any] = []
+    rows: Any = None
     if affine:
         result, slope = _slope(function, jet.value)
+    elif chain[-1].name in _ROOTS and _affine(state, chain[:-1], root):
+        pushed, slope, bent = _of_power(state, root, chain, jet)
+        result, rows, source = pushed.value, pushed.jacobian, [] if bent is None else [bent]
     else:
         result, slope, curvature = _curvature(function, jet.value)
         bent = _bent(state, root, chain, jet, curvature)
@@ -122,7 +133,29 @@ def _jet_of_chain(state: State, value: Value) -> Jet:
     if jet.dense:
         return _dense(state, jet, result, slope, source, cheap)
     terms = ([] if jet.laplacian is None else [slope * jet.laplacian]) + source
-    return Jet(result, sum_of(terms) if terms else None, slope * jet.jacobian, jet.owners)
+    rows = slope * jet.jacobian if rows is None else rows
+    return Jet(result, sum_of(terms) if terms else None, rows, jet.owners)
+
+
+def _of_power(state: State, root: Value, chain: Sequence[Node], jet: Jet) -> tuple[Jet, Any, Any]:
+    """y = b^p, b = a u + c, without its Laplacian: its value and rows, its slope, and the sum of second derivatives.
+
+    y_k = y' u_k and y'' sum_k u_k^2 = (p - 1) / (p y) sum_k y_k^2, or (p - 1) a / b sum_k y_k u_k: y'' itself leaves the
+    range of float32 where no term does.
+    """
+    power = _ROOTS[chain[-1].name]
+    value, slope = _slope(_function(state, root, chain), jet.value)
+    rows = Jet(value, None, slope * jet.jacobian, jet.owners)
+    by_value = power > 0 and not state.options.powers_by_base  # the derivative is of y alone, as JAX's own
+    products = row_products(rows, rows if by_value else jet, state.coordinates)
+    if products is None:
+        return rows, slope, None
+    factor, bottom = (power - 1) / power, value
+    if not by_value:
+        factor, bottom = power - 1, state.environment[chain[-1].operands[0]]
+        if len(chain) > 1:
+            products = products * _slope(_function(state, root, chain[:-1]), jet.value)[1]
+    return rows, slope, products * np.asarray(factor, products.dtype) / bottom
 
 
 def _function(state: State, root: Value, chain: Sequence[Node]) -> Callable[[Any], Any]:
@@ -160,6 +193,8 @@ def _bent(state: State, root: Value, chain: Sequence[Node], jet: Jet, curvature:
     logarithms = [at for at, node in enumerate(chain) if node.op is ops.LOG]
     before, after = ([], chain) if not logarithms else (chain[: logarithms[-1] + 1], chain[logarithms[-1] + 1 :])
     if not before or (_has_shift(state, after) and not _has_shift(state, before)):
+        if not all(_is_in_range(state, node) for node in chain):
+            return row_products(Jet(jet.value, None, curvature * jet.jacobian, jet.owners), jet, state.coordinates)
         squares = row_products(jet, jet, state.coordinates)
         return None if squares is None else curvature * squares
     inner = {root, *(node.results[0] for node in before[:-1])}
@@ -172,6 +207,12 @@ def _bent(state: State, root: Value, chain: Sequence[Node], jet: Jet, curvature:
         return None if squares is None else -squares
     _, first, second = _curvature(_function(state, before[-1].results[0], after), logarithm)
     return (second - first) * squares
+
+
+def _is_in_range(state: State, node: Node) -> bool:
+    """True if the second derivative of ``node`` leaves the range of a float only where its result does."""
+    of_name = node.name.partition(".")[2] in _IN_RANGE or node.op.derivative in _STRAIGHT
+    return of_name or node in state.composites
 
 
 def _has_shift(state: State, nodes: Sequence[Node]) -> bool:
@@ -231,11 +272,27 @@ def differentiable(state: State, node: Node, environment: MutableMapping[Value, 
     if node.name in EXTREMES:
         extreme = _EXTREMES_WITH_SLOPES[node.name, state.ties.get(node.results[0])]
         return [extreme(*(environment[value] for value in node.operands))]
+    if node.op is ops.DIVIDE and state.depends_on_x(node.operands[1]):
+        top, bottom = node.operands
+        return [_quotient(environment[top], environment[bottom])]
     if state.options.powers_by_base and node.op in (ops.SQRT, ops.POWER):
         base, *exponent = node.operands
         if not any(map(state.depends_on_x, exponent)):
             return [_power(environment[base], *(environment[value] for value in exponent))]
     return state.raising.node(node, environment)
+
+
+@jax.custom_jvp
+def _quotient(top: Any, bottom: Any) -> Any:
+    """``top / bottom`` with the derivatives (top' - quotient bottom') / bottom: no square of ``bottom`` is formed."""
+    return lax.div(top, bottom)
+
+
+@_quotient.defjvp
+def _quotient_slope(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    (top, bottom), (of_top, of_bottom) = primals, tangents
+    value = _quotient(top, bottom)
+    return value, _quotient(of_top - value * of_bottom, bottom)
 
 
 def _power(base: Any, exponent: Any = None) -> Any:
