@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import inspect
 import threading
@@ -71,6 +72,11 @@ class Optimized:
                 return self._alone(*args, **kwargs)
             finally:
                 self._rewriter.settle(self._alone.clear_cache)
+
+    def of_laplacian(self) -> Optimized:
+        """The same, whose reasons do not advise ``fusionlab.laplacian``, which made the function."""
+        policy = dataclasses.replace(self._rewriter.policy, is_laplacian=True)
+        return Optimized(self.__wrapped__, policy, self._jit_options)
 
     def __copy__(self) -> Optimized:
         """The function itself, as of any function."""

@@ -49,7 +49,9 @@ def main() -> int:
         parser.error("--walkers needs an --out: the committed records are of few walkers")
     if given.compositions is not None:
         seeds = range(given.first, given.first + given.compositions)
-        return compose(seeds, given.out or Path("studies/compositions.json"), given.limit_s, given.walkers, again=given.again)
+        return compose(
+            seeds, given.out or Path("studies/compositions.json"), given.limit_s, given.walkers, again=given.again
+        )
     given.out = given.out or Path("studies/forms.json")
     rows: dict[str, dict[str, str]] = {}
     if given.out.exists() and given.again != "all":

@@ -140,8 +140,8 @@ def _jet_of_chain(state: State, value: Value) -> Jet:
 def _of_power(state: State, root: Value, chain: Sequence[Node], jet: Jet) -> tuple[Jet, Any, Any]:
     """y = b^p, b = a u + c, without its Laplacian: its value and rows, its slope, and the sum of second derivatives.
 
-    y_k = y' u_k and y'' sum_k u_k^2 = (p - 1) / (p y) sum_k y_k^2, or (p - 1) a / b sum_k y_k u_k: y'' itself leaves the
-    range of float32 where no term does.
+    y_k = y' u_k and y'' sum_k u_k^2 = (p - 1) / (p y) sum_k y_k^2, or (p - 1) a / b sum_k y_k u_k: y'' itself leaves
+    the range of float32 where no term does.
     """
     power = _ROOTS[chain[-1].name]
     value, slope = _slope(_function(state, root, chain), jet.value)
@@ -282,17 +282,17 @@ def differentiable(state: State, node: Node, environment: MutableMapping[Value, 
     return state.raising.node(node, environment)
 
 
-@jax.custom_jvp
-def _quotient(top: Any, bottom: Any) -> Any:
-    """``top / bottom`` with the derivatives (top' - quotient bottom') / bottom: no square of ``bottom`` is formed."""
-    return lax.div(top, bottom)
+_quotient = jax.custom_jvp(lax.div)
+"""A quotient with the derivative (top' - quotient bottom') / bottom: no square of ``bottom`` is formed."""
 
 
-@_quotient.defjvp
 def _quotient_slope(primals: Any, tangents: Any) -> tuple[Any, Any]:
     (top, bottom), (of_top, of_bottom) = primals, tangents
     value = _quotient(top, bottom)
     return value, _quotient(of_top - value * of_bottom, bottom)
+
+
+_quotient.defjvp(_quotient_slope)
 
 
 def _power(base: Any, exponent: Any = None) -> Any:
