@@ -30,8 +30,6 @@ _STRAIGHT = ("linear", "piecewise", "product")
 _ROOTS = {"stablehlo.sqrt": 1 / 2, "stablehlo.cbrt": 1 / 3, "stablehlo.rsqrt": -1 / 2}
 """Powers by their exponents. Chains end at them: a second derivative of what follows by what is under a root leaves the
 range of float32 where that by the root does not (of 1/r by r^2, r^-5)."""
-_IN_RANGE = ("cosine", "erf", "exponential", "logistic", "sine", "tanh")
-"""Functions whose second derivative is of the order of the function, or of one."""
 
 
 def defer(state: State, node: Node) -> bool:
@@ -193,8 +191,6 @@ def _bent(state: State, root: Value, chain: Sequence[Node], jet: Jet, curvature:
     logarithms = [at for at, node in enumerate(chain) if node.op is ops.LOG]
     before, after = ([], chain) if not logarithms else (chain[: logarithms[-1] + 1], chain[logarithms[-1] + 1 :])
     if not before or (_has_shift(state, after) and not _has_shift(state, before)):
-        if not all(_is_in_range(state, node) for node in chain):
-            return row_products(Jet(jet.value, None, curvature * jet.jacobian, jet.owners), jet, state.coordinates)
         squares = row_products(jet, jet, state.coordinates)
         return None if squares is None else curvature * squares
     inner = {root, *(node.results[0] for node in before[:-1])}
@@ -207,12 +203,6 @@ def _bent(state: State, root: Value, chain: Sequence[Node], jet: Jet, curvature:
         return None if squares is None else -squares
     _, first, second = _curvature(_function(state, before[-1].results[0], after), logarithm)
     return (second - first) * squares
-
-
-def _is_in_range(state: State, node: Node) -> bool:
-    """True if the second derivative of ``node`` leaves the range of a float only where its result does."""
-    of_name = node.name.partition(".")[2] in _IN_RANGE or node.op.derivative in _STRAIGHT
-    return of_name or node in state.composites
 
 
 def _has_shift(state: State, nodes: Sequence[Node]) -> bool:
