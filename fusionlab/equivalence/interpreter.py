@@ -18,7 +18,7 @@ from fusionlab.equivalence.verdict import OracleAgreement
 from fusionlab.hlo import ops
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import Program, program_view
-from fusionlab.hlo.view import name_entry_main, public_function
+from fusionlab.hlo.view import elements_attribute, name_entry_main, public_function
 from fusionlab.subprocesses import ProcessFailed, call
 
 NAME = "StableHLO reference interpreter"
@@ -40,6 +40,8 @@ def ask_interpreter(
     called = next((node for node in flat.walk() if node.op is ops.CUSTOM_CALL), None)
     if called is not None:
         return OracleAgreement(NAME, None, reason=f"it does not know {called.label}")
+    if any(type_.dtype in ops.COMPLEX for type_ in program.outputs):
+        return OracleAgreement(NAME, None, reason="its complex results cannot be read")
     if program_cost(flat).flops > MOST_FLOPS:
         return OracleAgreement(NAME, None, reason="the program is too large for it")
     try:
@@ -82,15 +84,8 @@ def evaluate(program: Program, arrays: tuple[np.ndarray, ...]) -> list[np.ndarra
         if "chlo." in str(module):
             passmanager.PassManager.parse("builtin.module(func.func(chlo-legalize-to-stablehlo))").run(module.operation)
         types = map(ir.RankedTensorType, public_function(module).type.inputs)
-        given = [_attribute(array, type_) for array, type_ in zip(arrays, types, strict=True)]
+        given = [elements_attribute(array, type_.element_type) for array, type_ in zip(arrays, types, strict=True)]
         return [_array(result) for result in stablehlo.eval_module(module, given)]
-
-
-def _attribute(array: np.ndarray, type_: ir.RankedTensorType) -> ir.Attribute:
-    content = np.ascontiguousarray(array).reshape(array.shape)
-    if content.dtype == np.bool_:
-        return ir.DenseElementsAttr.get(content)
-    return ir.DenseElementsAttr.get(content, type=type_.element_type, shape=list(type_.shape))
 
 
 def _array(attribute: ir.Attribute) -> np.ndarray:

@@ -13,17 +13,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from jaxlib.mlir import ir, passmanager
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.ops import COMPLEX
 from fusionlab.hlo.view import (
     TWIN,
     FunctionView,
     Node,
     callee_of,
     constant_array,
+    elements_attribute,
     functions_of,
     inner_operations,
     public_function,
@@ -98,16 +97,11 @@ _SIZES = {ops.DYNAMIC_SLICE: "slice_sizes", ops.GATHER: "slice_sizes", ops.SLICE
 
 def _cut(node: Node, shape: Sequence[int]) -> ir.Attribute:
     """The elements of a constant in the corner of ``shape``."""
-    handle = node.results[0].handle
+    type_ = ir.RankedTensorType(node.results[0].handle.type)
     value = node.attributes["value"]
     if getattr(value, "is_splat", False):
-        return ir.DenseElementsAttr.get_splat(_of_shape(handle.type, shape), value.get_splat_value())
-    array = np.ascontiguousarray(constant_array(node)[tuple(map(slice, shape))])
-    if array.dtype == np.bool_:
-        return ir.DenseElementsAttr.get(array)
-    if node.results[0].dtype in ("bf16", *COMPLEX):
-        return ir.Attribute.parse(f'dense<"0x{array.tobytes().hex()}"> : {_of_shape(handle.type, shape)}')
-    return ir.DenseElementsAttr.get(array, type=ir.RankedTensorType(handle.type).element_type, shape=list(shape))
+        return ir.DenseElementsAttr.get_splat(_of_shape(type_, shape), value.get_splat_value())
+    return elements_attribute(constant_array(node)[tuple(map(slice, shape))], type_.element_type)
 
 
 def _retype(function: Any, functions: Mapping[str, Any]) -> None:

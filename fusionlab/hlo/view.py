@@ -405,6 +405,20 @@ def array_of_constant(operation: Any, type_: TensorType) -> np.ndarray:
     return np.array(attribute).reshape(type_.shape)
 
 
+def elements_attribute(array: np.ndarray, element_type: Any) -> ir.Attribute:
+    """The elements of a constant or an argument of ``element_type``: the reverse of ``array_of_constant``.
+
+    Elements are passed as their bytes. Formats that NumPy's buffers do not have (bf16) need it; text of complex
+    elements is parsed, but the bindings (jaxlib 0.10.2) cannot return the attribute.
+    """
+    content = np.ascontiguousarray(array).reshape(array.shape)
+    if content.dtype == np.bool_:  # packed by the bindings, eight to a byte
+        return ir.DenseElementsAttr.get(content)
+    if content.dtype.isbuiltin != 1:
+        content = content.view(f"u{content.itemsize}")
+    return ir.DenseElementsAttr.get(content, type=element_type, shape=list(array.shape))
+
+
 def _constant_from_text(operation: Any, type_: TensorType) -> np.ndarray:
     """A constant whose elements the bindings (jaxlib 0.10.2) cannot return: read from the operation's text."""
     text, dtype = _text(operation), {**NUMPY, **NARROW}[type_.dtype]

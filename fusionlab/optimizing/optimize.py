@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import inspect
 import threading
@@ -69,6 +70,11 @@ class Optimized:
                     return self._original(*args, **kwargs)
             with self._rewriter.settled(self._alone.clear_cache):
                 return self._alone(*args, **kwargs)
+
+    def of_laplacian(self) -> Optimized:
+        """The same, whose reasons do not advise ``fusionlab.laplacian``, which made the function."""
+        policy = dataclasses.replace(self._rewriter.policy, is_laplacian=True)
+        return Optimized(self.__wrapped__, policy, self._jit_options)
 
     def __copy__(self) -> Optimized:
         """The function itself, as of any function."""

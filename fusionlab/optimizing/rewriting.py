@@ -55,7 +55,7 @@ from fusionlab.passes.pipeline import (
     run_pipeline,
     why_nothing_applied,
 )
-from fusionlab.passes.refusals import Ground, Refusal
+from fusionlab.passes.refusals import Ground, Refusal, without_form_advice
 from fusionlab.store import Store
 from fusionlab.study import CandidateCosts, Circumstances, at_few_walkers, rewrite
 
@@ -77,7 +77,7 @@ class Policy:
     ``check`` is how often original and rewritten are compared; ``on_difference`` the action on a difference: run the
     original with a warning, or ``NotEquivalentError``. ``folder`` is the cache on disk (None: no cache). ``exact_s`` is
     the time limit of a program's exact check; 0 skips it. ``check_walkers`` is the number of walkers that are compared,
-    None for all; the check ``always`` compares all.
+    None for all; the check ``always`` compares all. ``is_laplacian``: ``fusionlab.laplacian`` made the function.
     """
 
     passes: tuple[Pass, ...]
@@ -86,6 +86,7 @@ class Policy:
     folder: Path | None = None
     exact_s: float = EXACT_S
     check_walkers: int | None = CHECKED_WALKERS
+    is_laplacian: bool = False
 
     def __post_init__(self) -> None:
         if self.check not in get_args(Check):
@@ -252,16 +253,17 @@ class Rewriter:
         applied = result.program if result.applied else None
         if applied is not None and (applied.inputs, applied.outputs) != (original.inputs, original.outputs):
             raise InputError("the passes changed the types of the program's arguments or results")
+        events = without_form_advice(result.events) if self.policy.is_laplacian else result.events
         return Decision(
             name=self.name,
             platform=original.platform,
             pipeline=self.policy.pipeline,
             original=without_view(original),
             rewritten=None if applied is None else without_view(applied),
-            events=result.events,
-            reason="" if applied else why_nothing_applied(result.events, original),
+            events=events,
+            reason="" if applied else why_nothing_applied(events, original),
             rewrite_s=seconds,
-            failed=bool(faults(result.events)) and applied is None,
+            failed=bool(faults(events)) and applied is None,
         )
 
     def _again(self, decision: Decision, program: Program) -> Program | None:

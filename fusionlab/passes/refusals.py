@@ -6,8 +6,8 @@ advice. ``Refusal.of`` is the event. What raising a program to JAX refuses has i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum, unique
 from typing import Self
 
@@ -15,7 +15,7 @@ from fusionlab.codegen.raising.rules.rule import OpaqueCall, RaiseError, Shardin
 from fusionlab.hlo.loops import has_effect
 from fusionlab.hlo.replay import Blocker
 from fusionlab.hlo.view import Node
-from fusionlab.passes.interface import Cause, Declined, Kind
+from fusionlab.passes.interface import Cause, Declined, Event, Kind
 
 _LAPLACIAN = "fusionlab.laplacian(f), whose form is known"
 
@@ -228,6 +228,21 @@ class Refusal(Exception):
         """The event of a pass that left alone what is at ``location``."""
         advice, op = self.ground.value, self.op.told if isinstance(self.op, Node) else self.op or ""
         return Declined(pass_name, advice.kind, self.reason, location, advice.cause, op, advice.instead)
+
+
+def without_form_advice(events: Iterable[Event]) -> tuple[Event, ...]:
+    """``events`` without advice to write a Laplacian in another form, for a function that has the recommended one."""
+    advised = [ground.value.instead for ground in Ground if _LAPLACIAN in ground.value.instead]
+
+    def plain(event: Event) -> Event:
+        if isinstance(event, Declined):
+            return replace(event, instead="" if event.instead in advised else event.instead)
+        fallback = event.fallback
+        for said in advised:
+            fallback = fallback.replace(f"; instead: {said}", "")
+        return replace(event, fallback=fallback)
+
+    return tuple(map(plain, events))
 
 
 _OF_RAISING: Mapping[type[Exception], Ground] = {

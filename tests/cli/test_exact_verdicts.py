@@ -128,3 +128,30 @@ def test_progress_names_both_checks(arguments, cli):
 def test_an_unchanged_program_has_no_exact_verdict(as_json, recurrence_file):
     document = as_json("apply", recurrence_file, "--pass", "batch-replay", "--target", "cpu")
     assert document["equivalence"]["exact"] is None
+
+
+PHASES = """func.func public @main(%x: tensor<128x3xf32>) -> tensor<128xcomplex<f32>> {
+  %unit = stablehlo.constant dense<(0.0,1.0)> : tensor<128xcomplex<f32>>
+  %row = stablehlo.constant dense<[[(1.0,0.0), (0.0,2.0), (0.5,-1.0)]]> : tensor<1x3xcomplex<f32>>
+  %zero = stablehlo.constant dense<(0.0,0.0)> : tensor<complex<f32>>
+  %1 = stablehlo.convert %x : (tensor<128x3xf32>) -> tensor<128x3xcomplex<f32>>
+  %2 = stablehlo.broadcast_in_dim %row, dims = [0, 1] : (tensor<1x3xcomplex<f32>>) -> tensor<128x3xcomplex<f32>>
+  %3 = stablehlo.multiply %1, %2 : tensor<128x3xcomplex<f32>>
+  %4 = stablehlo.reduce(%3 init: %zero) applies stablehlo.add across dimensions = [1]
+    : (tensor<128x3xcomplex<f32>>, tensor<complex<f32>>) -> tensor<128xcomplex<f32>>
+  %5 = stablehlo.multiply %4, %unit : tensor<128xcomplex<f32>>
+  return %5 : tensor<128xcomplex<f32>>
+}
+"""
+
+
+@pytest.mark.usefixtures("exact_checks", "no_processes")
+def test_complex_constants_of_many_walkers(cli, as_json, tmp_path):
+    """They are cut for a check at 2 and 16 walkers."""
+    first, second = tmp_path / "a.mlir", tmp_path / "b.mlir"
+    first.write_text(PHASES)
+    second.write_text(PHASES.replace("(0.0,2.0)", "(0.0,2.0000002)"))
+    found = as_json("check", first, first, "--target", "cpu")
+    assert (found["exact"]["result"], found["verdict"]) == ("identical", "equal")
+    assert as_json("check", first, second, "--target", "cpu", code=1)["exact"]["result"] == "not-identical"
+    cli("apply", first, "--pass", "licm", "--target", "cpu", "--quiet", code=0)

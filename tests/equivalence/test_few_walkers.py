@@ -12,6 +12,7 @@ from fusionlab.equivalence.exact.identity import compare_functions
 from fusionlab.equivalence.few_walkers import resized
 from fusionlab.equivalence.oracle import program_runner, xla_runner
 from fusionlab.hlo.program import program_view
+from fusionlab.hlo.view import constant_array
 
 WALKERS, N, F = 7, 4, 5
 X = jax.ShapeDtypeStruct((WALKERS, N, 3), np.float32)
@@ -141,6 +142,38 @@ def test_elements_of_every_type_are_cut(dtype, lowered):
     [found] = resized([lowered(lambda x: jnp.where(x == table, x, table), given)]).programs
     x = np.zeros((2, 3), dtype)
     np.testing.assert_array_equal(program_runner(found)([x])[0], table[:2])
+
+
+ONES = {
+    "complex<f32>": "(1.0, -0.0)", "complex<f64>": "(1.0, 2.5)", "f16": "1.0", "bf16": "1.0", "f8E4M3FN": "1.0",
+    "f8E5M2": "0x7F", "i4": "-1", "i1": "true", "ui64": "18446744073709551615", "f32": "0x7FC00000",
+}  # fmt: skip
+"""An element of each type."""
+
+
+@pytest.mark.parametrize("dtype", ONES)
+def test_constants_of_one_element_of_every_type_are_cut(dtype, program_of_text):
+    """A splat of all walkers; beside it a scalar, and one without elements, which keep their extents."""
+    whole, one, none = (f"tensor<{shape}{dtype}>" for shape in ("7x3x", "", "7x0x"))
+    types = f"tensor<7x3xf32>, {whole}, tensor<7x{dtype}>, {none}"
+    program = program_of_text(f"""
+        func.func public @main(%x: tensor<7x3xf32>) -> ({types}) {{
+            %0 = stablehlo.constant dense<{ONES[dtype]}> : {whole}
+            %1 = stablehlo.constant dense<{ONES[dtype]}> : {one}
+            %2 = stablehlo.broadcast_in_dim %1, dims = [] : ({one}) -> tensor<7x{dtype}>
+            %3 = stablehlo.constant dense<> : {none}
+            return %x, %0, %2, %3 : {types}
+        }}
+    """)
+    few = resized([program])
+    if dtype in ("f8E4M3FN", "f8E5M2", "i4"):  # elements that NumPy does not have are not cut
+        assert few is None
+        return
+    [found] = few.programs
+    assert [type_.shape for type_ in found.outputs] == [(2, 3), (2, 3), (2,), (2, 0)]
+    expected, cut = (constant_array(program_view(one).returns[1].producer) for one in (program, found))
+    np.testing.assert_array_equal(cut, expected[:2])
+    assert constant_array(program_view(found).returns[3].producer).shape == (2, 0)
 
 
 @pytest.mark.parametrize("name", ["token_in_a_loop", "axes_named_by_a_broadcast", "unreadable_constant"])

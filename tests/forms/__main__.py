@@ -3,6 +3,7 @@
     python -m tests.forms [--out studies/forms.json] [--markdown studies/forms.md] [--limit-s 3600]
     python -m tests.forms --compositions 2000 [--first 0] [--out studies/compositions.json] [--limit-s 3600]
 
+``--walkers 40`` judges either at so many, which the exact check resizes, into an ``--out`` of its own.
 ``--again rest`` judges once more what is not forward in the record, ``--again all`` everything. The record of
 compositions has the seeds that were judged, their number by result, and in full those that are not forward, or forward
 and not shown identical. Ends with exit code 1 if a cell or a composition is wrong.
@@ -42,10 +43,15 @@ def main() -> int:
     parser.add_argument("--again", choices=("all", "rest"), help="What is there, too: all, or what is not forward.")
     parser.add_argument("--compositions", type=int, metavar="N", help="So many random programs instead of the matrix.")
     parser.add_argument("--first", type=int, default=0, help="The first program's seed.")
+    parser.add_argument("--walkers", type=int, help="Walkers of the first axis, where a program has one.")
     given = parser.parse_args()
+    if given.walkers is not None and given.out is None:
+        parser.error("--walkers needs an --out: the committed records are of few walkers")
     if given.compositions is not None:
         seeds = range(given.first, given.first + given.compositions)
-        return compose(seeds, given.out or Path("studies/compositions.json"), given.limit_s, again=given.again)
+        return compose(
+            seeds, given.out or Path("studies/compositions.json"), given.limit_s, given.walkers, again=given.again
+        )
     given.out = given.out or Path("studies/forms.json")
     rows: dict[str, dict[str, str]] = {}
     if given.out.exists() and given.again != "all":
@@ -56,16 +62,17 @@ def main() -> int:
     for form, network, axes in CELLS:
         name = f"{form} {network} {axes}"
         if name not in rows and time.monotonic() - started < given.limit_s:
-            rows[name] = cell(form, network, axes)
+            rows[name] = cell(form, network, axes, *([] if given.walkers is None else [given.walkers]))
             jax.clear_caches()
             record = {"jax": jax.__version__, "cells": rows}
             given.out.write_text(json.dumps(record, indent=1) + "\n")
-    given.markdown.write_text(page(rows))
+    if given.walkers is None:
+        given.markdown.write_text(page(rows))
     print(counts(rows))
     return any(row["result"] == "wrong" for row in rows.values())
 
 
-def compose(seeds: range, out: Path, limit_s: float, *, again: str | None) -> int:
+def compose(seeds: range, out: Path, limit_s: float, walkers: int | None, *, again: str | None) -> int:
     """Judge the compositions of ``seeds`` that the record ``out`` lacks, in order; 1 if one is wrong, else 0.
 
     ``again``: first those that were not forward (``rest``), or ``all``."""
@@ -83,7 +90,7 @@ def compose(seeds: range, out: Path, limit_s: float, *, again: str | None) -> in
             record["judged"] -= 1
             record["results"][kind_of(earlier)] -= 1
         composition = drawn(seed)
-        row = composition.judged()
+        row = composition.judged(walkers)
         jax.clear_caches()
         kind = kind_of(row)
         record["judged"] += 1

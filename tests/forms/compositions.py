@@ -181,10 +181,10 @@ class Composition:
             h = LAYERS_OF_BOTH[layer](h)
         return HEADS[self.head](h) + JASTROWS[self.jastrow](x)
 
-    def judged(self) -> dict[str, str]:
-        """As ``matrix.cell``."""
+    def judged(self, walkers: int | None = None) -> dict[str, str]:
+        """As ``matrix.cell``; at this number of ``walkers``, if there is one, where the surroundings have walkers."""
         around, shape = SURROUNDINGS[self.surroundings]
-        x = _walkers(*shape)
+        x = _walkers(*((walkers,) if walkers and shape else shape[:1]), *shape[1:])
 
         def lower() -> Any:
             function = around(lambda y: FORMS[self.form](self.log_psi, y))

@@ -32,17 +32,19 @@ CELLS = [(form, network, axes) for axes, form, network in itertools.product(AXES
 FORWARD = ("sparsify-directions", "collapse-replay")
 FUNCTIONS = {**NETWORKS, **LAYERS, **OPAQUE}
 _WALKERS = (2, 3)
+MANY = 40
+"""More than a check compares without resizing the program."""
 _CLOSE = 1e-6
 """The programs' constants are folded in float32."""
 
 
-def positions(axes: int) -> np.ndarray:
-    """[*walkers, coordinates] float32."""
-    shape = (*_WALKERS[:axes], COORDINATES)
+def positions(axes: int, walkers: int = _WALKERS[0]) -> np.ndarray:
+    """[*walkers, coordinates] float32, of which the first axis has ``walkers``."""
+    shape = (*(walkers, *_WALKERS[1:])[:axes], COORDINATES)
     return np.random.default_rng(1).standard_normal(shape).astype(np.float32)
 
 
-def lowered(form: str, network: str, axes: int) -> Program:
+def lowered(form: str, network: str, axes: int, walkers: int = _WALKERS[0]) -> Program:
     """The form of the network, vmapped over ``axes`` axes."""
 
     def of_one(x: Any) -> Any:
@@ -51,7 +53,7 @@ def lowered(form: str, network: str, axes: int) -> Program:
     function = of_one
     for _ in range(axes):
         function = jax.vmap(function)
-    return lower_jaxpr(jax.make_jaxpr(function)(positions(axes)), "cpu", form.replace("-", "_"))
+    return lower_jaxpr(jax.make_jaxpr(function)(positions(axes, walkers)), "cpu", form.replace("-", "_"))
 
 
 def with_derivatives(f: Any, x: Any) -> Any:
@@ -60,29 +62,32 @@ def with_derivatives(f: Any, x: Any) -> Any:
 
 
 @functools.cache
-def derivatives(network: str, axes: int) -> tuple[np.ndarray, ...]:
+def derivatives(network: str, axes: int, walkers: int = _WALKERS[0]) -> tuple[np.ndarray, ...]:
     """Positions [*walkers, n], gradient and diagonal of the Hessian, by ``jax.hessian`` in float64."""
 
     function = functools.partial(with_derivatives, FUNCTIONS[network])
     for _ in range(axes):
         function = jax.vmap(function)
     with jax.enable_x64(True):
-        return tuple(map(np.asarray, jax.jit(function)(positions(axes).astype(np.float64))))
+        return tuple(map(np.asarray, jax.jit(function)(positions(axes, walkers).astype(np.float64))))
 
 
-def brute_force(form: str, network: str, axes: int) -> list[np.ndarray]:
+def brute_force(form: str, network: str, axes: int, walkers: int = _WALKERS[0]) -> list[np.ndarray]:
     """The results by ``jax.hessian`` in float64."""
     function = EXPECTED[form]
     for _ in range(axes):
         function = jax.vmap(function)
     with jax.enable_x64(True):
-        return [np.asarray(leaf) for leaf in jax.tree.leaves(function(*derivatives(network, axes)))]
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(function(*derivatives(network, axes, walkers)))]
 
 
-def cell(form: str, network: str, axes: int) -> dict[str, str]:
-    """``result`` of a cell, with the ``reason`` why it is not forward, and ``exact``, the exact verdict."""
-    truth = functools.partial(brute_force, form, network, axes)
-    return judged(functools.partial(lowered, form, network, axes), [positions(axes)], truth)
+def cell(form: str, network: str, axes: int, walkers: int = _WALKERS[0]) -> dict[str, str]:
+    """``result`` of a cell, with the ``reason`` why it is not forward, and ``exact``, the exact verdict.
+
+    Of more than 16 ``walkers``, the commands and ``optimize`` compare a resized program: other code than at 2.
+    """
+    of = (form, network, axes, walkers)
+    return judged(functools.partial(lowered, *of), [positions(axes, walkers)], functools.partial(brute_force, *of))
 
 
 def judged(

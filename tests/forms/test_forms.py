@@ -18,7 +18,7 @@ from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from tests.forms.compositions import drawn
 from tests.forms.forms import EXPECTED, FORMS
 from tests.forms.layers import LAYERS, OPAQUE, complex_log_psi
-from tests.forms.matrix import CELLS, FUNCTIONS, cell, derivatives, lowered, positions
+from tests.forms.matrix import CELLS, FUNCTIONS, MANY, cell, derivatives, lowered, positions
 from tests.forms.networks import COORDINATES, NETWORKS
 
 FAST = {
@@ -50,6 +50,15 @@ FORWARD = [
 @pytest.mark.parametrize(("form", "network"), FORWARD)
 def test_forms_that_have_a_forward_laplacian(form, network):
     found = cell(form, network, 1)
+    assert (found["result"], found["exact"]) == ("forward", "identical"), found
+
+
+@pytest.mark.parametrize(
+    ("form", "network"),
+    [("fori", "complex-periodic"), pytest.param("vmapped", "ferminet-like", marks=pytest.mark.slow)],
+)
+def test_many_walkers_are_resized_for_the_check(form, network):
+    found = cell(form, network, 1, MANY)
     assert (found["result"], found["exact"]) == ("forward", "identical"), found
 
 
@@ -91,12 +100,36 @@ def test_a_factorisation_without_a_rule_is_named(layer):
     assert any("custom call @lapack_" in event.reason for event in found.events), found.events
 
 
+def _is_not_wrong(at, *walkers):
+    found = cell(*CELLS[at], *walkers)
+    assert found["result"] != "wrong", found
+    assert found["result"] in ("forward", "not JAX") or found["reason"], "a refusal has its reason"
+
+
 @pytest.mark.by_turns(40)
 @pytest.mark.parametrize("at", range(len(CELLS)))
 def test_the_matrix_is_not_wrong(at):
-    found = cell(*CELLS[at])
-    assert found["result"] != "wrong", found
-    assert found["result"] in ("forward", "not JAX") or found["reason"], "a refusal has its reason"
+    _is_not_wrong(at)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("at", [at for at in range(5, len(CELLS), 10) if CELLS[at][2]])
+def test_a_tenth_of_the_matrix_is_not_wrong_at_many_walkers(at):
+    _is_not_wrong(at, MANY)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(4000, 4100))
+def test_random_compositions_are_not_wrong_at_many_walkers(seed):
+    found = drawn(seed).judged(MANY)
+    assert found["result"] != "wrong", (drawn(seed).name, found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [14, 21])
+def test_random_compositions_are_forward_at_many_walkers(seed):
+    found = drawn(seed).judged(MANY)
+    assert (found["result"], found["exact"]) == ("forward", "identical"), (drawn(seed).name, found)
 
 
 @pytest.mark.by_turns(2)

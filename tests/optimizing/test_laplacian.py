@@ -1,11 +1,14 @@
 """``fusionlab.laplacian``: the numbers of a Hessian's trace, one forward pass under vmap, and what is refused."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import fusionlab
+from fusionlab.errors import FallbackWarning
 from tests.optimizing.functions import arguments, decision_of, log_psi
 
 pytestmark = pytest.mark.slow
@@ -86,7 +89,12 @@ def test_complex_values_part_by_part():
         (lambda: fusionlab.laplacian(jnp.sum, [1.0, -1.0]), "positive"),
         (lambda: fusionlab.laplacian(jnp.sum, [np.nan]), "positive"),
         (lambda: alone(jnp.sum, np.ones(5))(X[0]), "not those of x"),
-        (lambda: alone(jnp.sin)(X[0]), "not a scalar"),
+        (lambda: alone(lambda x: {"n": 1})(X[0]), "no derivatives"),
+        (lambda: alone(jnp.sum)({"r": X[0], "z": 1j}), r"x\['z'\] is real .* real and imaginary part"),
+        (lambda: alone(jnp.sum)({"r": object()}), r"x\['r'\] is an array"),
+        (lambda: alone(jnp.sum)({}), "no arrays"),
+        (lambda: fusionlab.laplacian(jnp.sum, argnums=1)(X[0]), "no argument 1"),
+        (lambda: fusionlab.laplacian(jnp.sum, {"q": 1.0})({"r": X[0]}), "not a tree like x"),
         (lambda: alone(jnp.sum)(jnp.arange(3)), "floating point"),
         (lambda: fusionlab.laplacian(jnp.sum, walkers=3), "option of optimize"),
     ],
@@ -94,3 +102,85 @@ def test_complex_values_part_by_part():
 def test_what_is_no_laplacian(call, why):
     with pytest.raises(fusionlab.InputError, match=why):
         call()
+
+
+def quietly(function, *arrays):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        return jax.vmap(function)(*arrays)
+
+
+CONSTANT = {
+    "product": lambda x: jnp.dot(x[0], x[1]), "square": lambda x: jnp.sum(x**2), "linear": jnp.sum,
+    "matrix": lambda x: jnp.einsum("i,ij,j", x[0], WEIGHTS.T @ WEIGHTS, x[1]), "absolute": lambda x: jnp.abs(x).sum(),
+    "largest": jnp.max, "relu": lambda x: jax.nn.relu(x).sum(), "number": lambda x: 3.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function", [pytest.param(function, id=name) for name, function in CONSTANT.items()])
+def test_second_derivatives_that_do_not_depend_on_the_positions_have_no_loop(function):
+    laplacian = fusionlab.laplacian(function, cache=False, check="never", exact_s=0)
+    same(quietly(laplacian, X), jax.vmap(lambda x: expected(function, x))(X))
+    assert "while" not in jax.jit(jax.vmap(laplacian)).lower(X).as_text()
+
+
+def test_no_advice_to_use_what_is_used():
+    """Harmonic: no value of the program is told by its Laplacian, which is 0."""
+    laplacian = fusionlab.laplacian(lambda x: x[0, 0] * x[0, 1] * x[1, 2], cache=False, check="never", exact_s=0)
+    with pytest.warns(FallbackWarning) as warned:
+        jax.vmap(laplacian)(X)
+    assert not any("fusionlab.laplacian(f)" in str(one.message) for one in warned)
+    assert all("fusionlab.laplacian(f)" not in str(event) for event in decision_of(laplacian).events)
+
+
+def test_each_element_of_a_tree_of_values_has_a_laplacian():
+    """And so has each of its gradients; real and complex, with the value."""
+
+    def function(x):
+        return {"rows": jnp.tanh(x) @ WEIGHTS[0], "phase": (jnp.exp(1j * x.sum()),)}
+
+    laplacian = fusionlab.laplacian(function, 2.0, has_value=True, cache=False, check="never", exact_s=0)
+    total, gradient, value = jax.vmap(laplacian)(X)
+    hessian = jax.vmap(
+        lambda x: 2.0 * jnp.trace(jax.hessian(lambda y: function(y.reshape(2, 3))["rows"])(x.ravel()), axis1=1, axis2=2)
+    )(X)
+    same(total, {"rows": hessian, "phase": (-12.0 * value["phase"][0],)})
+    same(value, jax.vmap(function)(X))
+    of_phase = 1j * value["phase"][0][:, None, None] * jnp.ones((2, 3))
+    same(gradient, {"rows": jax.vmap(jax.jacrev(lambda x: function(x)["rows"]))(X), "phase": (of_phase,)})
+
+
+def test_arguments_by_number_and_trees_of_them():
+    def function(scale, x, *, factor):
+        return scale * factor * jnp.sin(x["r"]).sum() * x["s"] ** 3
+
+    options = {"cache": False, "check": "never", "exact_s": 0}
+    x = {"r": X[:, 0], "s": X[:, 1, 0]}
+    laplacian = fusionlab.laplacian(function, {"r": np.array([1.0, 2.0, 3.0]), "s": 0.5}, argnums=1, **options)
+    total, gradient = jax.vmap(lambda x: laplacian(1.5, x, factor=2.0))(x)
+    sines, s = jnp.sin(x["r"]), x["s"]
+    same(total, 3 * (-(sines * np.array([1.0, 2.0, 3.0])).sum(-1) * s**3 + 0.5 * sines.sum(-1) * 6 * s))
+    same(gradient, jax.vmap(lambda x: jax.grad(function, 1)(1.5, x, factor=2.0))(x))
+    several = fusionlab.laplacian(lambda a, b, c: jnp.sin(a).sum() * b * c**2, argnums=(0, -1), **options)
+    total, gradient = several(X[0, 0], 2.0, 3.0)
+    same(total, -jnp.sin(X[0, 0]).sum() * 18 + jnp.sin(X[0, 0]).sum() * 4)
+    assert jax.tree.map(jnp.shape, gradient) == ((3,), ())
+
+
+def test_results_have_the_dtype_of_the_value():
+    options = {"cache": False, "check": "never", "exact_s": 0}
+    found = fusionlab.laplacian(lambda x: (x * x).sum().astype(jnp.bfloat16), has_value=True, **options)(X[0])
+    assert {leaf.dtype for leaf in jax.tree.leaves(found)} == {jnp.dtype(jnp.bfloat16)}
+    none = fusionlab.laplacian(jnp.sum, **options)(jnp.zeros((0, 3), jnp.float32))
+    assert jax.tree.map(jnp.shape, none) == ((), (0, 3))
+    same(none[0], jnp.zeros((), jnp.float32))
+
+
+def test_a_product_of_complex_numbers():
+    """The derivatives of a complex power series are concatenated with zeros, which depend on no electron."""
+    laplacian = fusionlab.laplacian(
+        lambda x: jnp.log((x[0] + 1j * x[1]) * jnp.exp(-(x**2).sum())), cache=False, exact_s=0
+    )
+    total, _ = jax.vmap(laplacian)(X.reshape(5, 6)[:, :4])
+    assert laplacian.fusionlab.reason == ""
+    same(total, jnp.full(5, -8, jnp.complex64))

@@ -303,3 +303,21 @@ def test_deadlocks_are_warned_of_where_the_pool_has_threads(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fusionlab.optimize(local_energy, "licm", cache=False, check="never")(jnp.ones(4))
+
+
+@pytest.mark.usefixtures("exact_checks")
+def test_a_complex_energy_of_many_walkers():
+    """Its constants are complex, and it is compared at fewer walkers than it has."""
+
+    def complex_kinetic(w, x):
+        parts = (lambda x: jnp.log(jnp.cosh(x @ w)).sum(), lambda x: jnp.sin(x @ w).sum())
+        (g, hg), (p, hp) = (jax.linearize(jax.grad(part), x) for part in parts)
+        eye = jnp.eye(x.size)
+        lap = lax.fori_loop(0, x.size, lambda k, s: s + hg(eye[k])[k] + 1j * hp(eye[k])[k], 0j)
+        return -0.5 * (lap + jnp.sum(g**2) - jnp.sum(p**2) + 2j * jnp.sum(g * p))
+
+    w, x = (jax.random.normal(jax.random.key(seed), shape) for seed, shape in ((0, (4, 3)), (1, (20, 4))))
+    energies = jax.vmap(complex_kinetic, (None, 0))
+    found = fusionlab.optimize(energies, cache=False)
+    close(found(w, x), energies(w, x), 1e-4, 1e-4)
+    assert decision_of(found).verdict.line.startswith("identical")

@@ -27,6 +27,9 @@ from fusionlab.hlo.view import Node, Value, reads
 _HOMOGENEOUS = (ops.NEGATE, ops.CONVERT, ops.MULTIPLY, ops.DIVIDE)
 _STRAIGHT = ("linear", "piecewise", "product")
 """Classes of elementwise ops without a second derivative in one operand; they cost less than memory traffic."""
+_ROOTS = {"stablehlo.sqrt": 1 / 2, "stablehlo.cbrt": 1 / 3, "stablehlo.rsqrt": -1 / 2}
+"""Powers by their exponents. Chains end at them: a second derivative of what follows by what is under a root leaves the
+range of float32 where that by the root does not (of 1/r by r^2, r^-5)."""
 
 
 def defer(state: State, node: Node) -> bool:
@@ -39,6 +42,8 @@ def defer(state: State, node: Node) -> bool:
         common = {value for value in common if value.dtype not in COMPLEX}
     if common:
         state.deferred[node.results[0]] = max(common, key=lambda value: value.id)
+        if node.name in _ROOTS:
+            state.ends.add(node.results[0])
     return bool(common)
 
 
@@ -49,7 +54,7 @@ def is_holomorphic(node: Node) -> bool:
 
 def _roots(state: State, value: Value) -> set[Value]:
     """Values with jets that ``value`` is an elementwise function of."""
-    own = {value} if value in state.jets or value in state.postponed else set()
+    own = {value} if value in state.jets or value in state.postponed or value in state.ends else set()
     return own | {state.deferred[value]} if value in state.deferred else own
 
 
@@ -113,8 +118,12 @@ def _jet_of_chain(state: State, value: Value) -> Jet:
     if jet.stack is not None and affine and len(chain) == 1 and first.op in _HOMOGENEOUS:
         return Jet.of_stack(jax.vmap(function)(jet.stack), jet.laplacian is not None, jet.owners)
     source: list[Any] = []
+    rows: Any = None
     if affine:
         result, slope = _slope(function, jet.value)
+    elif chain[-1].name in _ROOTS and _affine(state, chain[:-1], root):
+        pushed, slope, bent = _of_power(state, root, chain, jet)
+        result, rows, source = pushed.value, pushed.jacobian, [] if bent is None else [bent]
     else:
         result, slope, curvature = _curvature(function, jet.value)
         bent = _bent(state, root, chain, jet, curvature)
@@ -122,7 +131,29 @@ def _jet_of_chain(state: State, value: Value) -> Jet:
     if jet.dense:
         return _dense(state, jet, result, slope, source, cheap)
     terms = ([] if jet.laplacian is None else [slope * jet.laplacian]) + source
-    return Jet(result, sum_of(terms) if terms else None, slope * jet.jacobian, jet.owners)
+    rows = slope * jet.jacobian if rows is None else rows
+    return Jet(result, sum_of(terms) if terms else None, rows, jet.owners)
+
+
+def _of_power(state: State, root: Value, chain: Sequence[Node], jet: Jet) -> tuple[Jet, Any, Any]:
+    """y = b^p, b = a u + c, without its Laplacian: its value and rows, its slope, and the sum of second derivatives.
+
+    y_k = y' u_k and y'' sum_k u_k^2 = (p - 1) / (p y) sum_k y_k^2, or (p - 1) a / b sum_k y_k u_k: y'' itself leaves
+    the range of float32 where no term does.
+    """
+    power = _ROOTS[chain[-1].name]
+    value, slope = _slope(_function(state, root, chain), jet.value)
+    rows = Jet(value, None, slope * jet.jacobian, jet.owners)
+    by_value = power > 0 and not state.options.powers_by_base  # the derivative is of y alone, as JAX's own
+    products = row_products(rows, rows if by_value else jet, state.coordinates)
+    if products is None:
+        return rows, slope, None
+    factor, bottom = (power - 1) / power, value
+    if not by_value:
+        factor, bottom = power - 1, state.environment[chain[-1].operands[0]]
+        if len(chain) > 1:
+            products = products * _slope(_function(state, root, chain[:-1]), jet.value)[1]
+    return rows, slope, products * np.asarray(factor, products.dtype) / bottom
 
 
 def _function(state: State, root: Value, chain: Sequence[Node]) -> Callable[[Any], Any]:
@@ -231,11 +262,27 @@ def differentiable(state: State, node: Node, environment: MutableMapping[Value, 
     if node.name in EXTREMES:
         extreme = _EXTREMES_WITH_SLOPES[node.name, state.ties.get(node.results[0])]
         return [extreme(*(environment[value] for value in node.operands))]
+    if node.op is ops.DIVIDE and state.depends_on_x(node.operands[1]):
+        top, bottom = node.operands
+        return [_quotient(environment[top], environment[bottom])]
     if state.options.powers_by_base and node.op in (ops.SQRT, ops.POWER):
         base, *exponent = node.operands
         if not any(map(state.depends_on_x, exponent)):
             return [_power(environment[base], *(environment[value] for value in exponent))]
     return state.raising.node(node, environment)
+
+
+_quotient = jax.custom_jvp(lax.div)
+"""A quotient with the derivative (top' - quotient bottom') / bottom: no square of ``bottom`` is formed."""
+
+
+def _quotient_slope(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    (top, bottom), (of_top, of_bottom) = primals, tangents
+    value = _quotient(top, bottom)
+    return value, _quotient(of_top - value * of_bottom, bottom)
+
+
+_quotient.defjvp(_quotient_slope)
 
 
 def _power(base: Any, exponent: Any = None) -> Any:

@@ -18,6 +18,7 @@ from jaxlib.mlir.dialects import stablehlo
 from fusionlab.codegen import raising
 from fusionlab.codegen.raising.rules.rule import RaisedOp
 from fusionlab.hlo import ops
+from fusionlab.hlo.ops import INEXACT
 from fusionlab.hlo.view import Node, Value
 
 Owner = np.ndarray
@@ -72,7 +73,7 @@ def where(mask: Owner, array: Any) -> Any:
 def moved_owner(
     node: Node, given: Mapping[Value, Owner], environment: Mapping[Value, Any], one: raising.Raising
 ) -> Owner | None:
-    """The owner of the result of ``node``, a move; floats not in ``given`` depend on no electron.
+    """The owner of the result of ``node``, a move; inexact values not in ``given`` depend on no electron.
 
     ``one`` raises with one walker. None when the indices of the move are not known at compile time.
     """
@@ -80,7 +81,7 @@ def moved_owner(
     for value in node.operands:
         if value in given:
             operands.append(np.broadcast_to(given[value], one.shape(value)))
-        elif value.type.dtype.startswith(("f", "bf")):
+        elif value.type.dtype in INEXACT:
             operands.append(np.full(one.shape(value), NO_ELECTRON, np.int32))
         elif isinstance(array := environment.get(value), np.ndarray) and value not in one.shapes:
             operands.append(array)

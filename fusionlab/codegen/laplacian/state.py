@@ -66,6 +66,7 @@ class State:
     environment: dict[Value, Any] = field(default_factory=dict)
     jets: dict[Value, Jet] = field(default_factory=dict)
     deferred: dict[Value, Value] = field(default_factory=dict)
+    ends: set[Value] = field(default_factory=set)
     chains: dict[Value, tuple[Value, Sequence[Node]]] = field(default_factory=dict)
     postponed: dict[Value, Callable[[], Jet]] = field(default_factory=dict)
     materialised: set[Value] = field(default_factory=set)
@@ -91,8 +92,8 @@ class State:
     def inside(self, jets: Mapping[Value, Jet]) -> State:
         """The state of a run inside a region, from ``jets`` on."""
         return replace(
-            self, environment={}, jets=dict(jets), deferred={}, chains={}, postponed={}, materialised=set(),
-            sources={}, composites={},
+            self, environment={}, jets=dict(jets), deferred={}, ends=set(), chains={}, postponed={},
+            materialised=set(), sources={}, composites={},
         )  # fmt: skip
 
     def depends_on_x(self, value: Value) -> bool:
