@@ -20,6 +20,7 @@ from fusionlab.equivalence.interpreter import ask_interpreter
 from fusionlab.equivalence.oracle import References, Runner, program_runner, workload_runner, xla_runner
 from fusionlab.equivalence.output_errors import Columns, WorstElement, agrees, compare_output, needs_more_roundings
 from fusionlab.equivalence.samples import Sample, roundings_of, signature_samples, workload_samples
+from fusionlab.equivalence.scales import can_be_scaled, out_of_range
 from fusionlab.equivalence.tolerances import Pairs, largest_loss, largest_value
 from fusionlab.equivalence.verdict import OracleAgreement, OutputError, Verdict
 from fusionlab.errors import CompileError
@@ -56,6 +57,7 @@ def check_workload(
         rewritten_float64=program_runner(rewritten_float64, dtype="float64"),
         walkers=workload.walkers,
         narrowed=(lambda: workload_runner(workload, "float32")) if workload.dtype == "float64" else None,
+        scales=samples is None and can_be_scaled(rewritten),
         oracles=(functools.partial(ask_brute_force, workload),) if oracles else (),
     )
 
@@ -92,6 +94,7 @@ def check_programs(
         raised=None if raised_only else program_runner(original),
         narrowed=functools.partial(program_runner, original, single=True),
         oracles=(functools.partial(ask_interpreter, original),) if oracles else (),
+        scales=samples is None and can_be_scaled(original),
     )
     return replace(verdict, reason="; ".join(filter(None, (verdict.reason, _RAISED)))) if raised_only else verdict
 
@@ -127,8 +130,12 @@ def compare(
     raised: Runner | None = None,
     narrowed: Callable[[], Runner] | None = None,
     oracles: Sequence[Oracle] = (),
+    scales: bool = False,
 ) -> Verdict:
     """Run everything on every sample; return the verdict over all of them.
+
+    With ``scales``, a rewritten program that passes is run at the first sample scaled by powers of ten, too, and is
+    ``different`` where it leaves the range of its floats and the original does not (``scales.out_of_range``).
 
     ``narrowed`` makes the original in float32, whose loss is an allowance for float64 outputs that are off; where it
     cannot be raised or compiled, there is no such allowance.
@@ -140,7 +147,9 @@ def compare(
     found: list[_Entry] = []
     evidence: dict[int, Evidence] = {}
     in_float32 = functools.cache(narrowed) if narrowed is not None else None
+    first: Sample | None = None
     for given in samples:
+        first = first or given
         sample, known = given, [run(given.arrays) for run in (truth, original)]
         if given.milder is not None and without_digits(*known):
             sample = given.milder()
@@ -182,6 +191,10 @@ def compare(
     if (other := next((oracle for oracle in said if oracle.agrees is False), None)) is not None:
         reason = f"{other.name} is {other.max_abs_error:.3g} off the original (tolerance {other.tolerance:.3g})"
         return Verdict("not-checked", outputs, walkers, reason=reason, oracles=tuple(said))
+    if scales and first is not None and (lost := out_of_range(first, truth, original, rewritten)) is not None:
+        values = {"original": lost.original, "rewritten": lost.rewritten, "truth": lost.truth}
+        inputs = Counterexample(lost.sample.label, tuple(lost.sample.arrays), lost.output, lost.index, **values)
+        return Verdict("different", outputs, walkers, worst=lost.line, oracles=tuple(said), counterexample=inputs)
     bitwise = all(entry.found.error.bitwise for entry in found)
     return Verdict("equal" if bitwise else "within-bound", outputs, walkers, oracles=tuple(said))
 

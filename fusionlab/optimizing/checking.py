@@ -15,6 +15,7 @@ from fusionlab.equivalence.check import compare
 from fusionlab.equivalence.few_walkers import Resized
 from fusionlab.equivalence.oracle import Options, Runner, program_runner, remembered
 from fusionlab.equivalence.samples import Sample, edges_of, signature_samples
+from fusionlab.equivalence.scales import can_be_scaled
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.lowering import lower_traced
@@ -81,7 +82,7 @@ class Runners:
             run = dict(self._compiled)
             run |= {name: remembered(run[name], ready[name] if ready else None) for name in REFERENCES}
             if arrays is None:
-                return CallVerdict(self._verdict(signature_samples(self.original), run), on)
+                return CallVerdict(self._verdict(signature_samples(self.original), run, scales=True), on)
             given = Sample(GIVEN, tuple(map(np.asarray, arrays)), typical=False)
             if not varied:
                 return CallVerdict(self._verdict([given], run), on)
@@ -100,14 +101,14 @@ class Runners:
                         variants.append(variant)
                         yield variant
 
-            verdict = self._verdict(samples(), run)
+            verdict = self._verdict(samples(), run, scales=True)
             on = VARIED if variants and all_floats else GIVEN
             open_ = on == GIVEN and (any(vary) or not all_floats)
             return CallVerdict(verdict, on, provisional=open_ and known is False, postponed=open_ and known is None)
         except (RaiseError, CompileError, InputError, ValueError, NotImplementedError, jax.errors.JaxRuntimeError) as e:
             return CallVerdict(Verdict("not-checked", reason=_why(e)), on)
 
-    def _verdict(self, samples: Iterable[Sample], run: Mapping[str, Any]) -> Verdict:
+    def _verdict(self, samples: Iterable[Sample], run: Mapping[str, Any], *, scales: bool = False) -> Verdict:
         seen: list[Sample] = []
 
         def noted() -> Iterator[Sample]:
@@ -115,7 +116,7 @@ class Runners:
                 seen.append(sample)
                 yield sample
 
-        found = compare(noted(), walkers=None, **run)
+        found = compare(noted(), walkers=None, **run, scales=scales and can_be_scaled(self.original))
         if found.verdict == "different" and (in_float64 := self._rewritten_in_float64) is not None:
             found = compare(seen, walkers=None, **{**run, "rewritten_float64": in_float64})
         return found if self.few is None else replace(found, walkers=self.few.walkers)
