@@ -55,7 +55,17 @@ each = pytest.mark.parametrize(
     ids=EACH, indirect=["arguments"],
 )  # fmt: skip
 of_one = pytest.mark.parametrize("arguments", [IDENTICAL], indirect=True)
-KEYS = {"result", "draws", "primes", "error_probability", "reason", "first_difference", "walkers", "at_ties"}
+KEYS = {
+    "result",
+    "draws",
+    "primes",
+    "error_probability",
+    "reason",
+    "first_difference",
+    "walkers",
+    "at_ties",
+    "except_for",
+}
 
 
 def require_exact(verdict, result):

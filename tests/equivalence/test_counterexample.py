@@ -49,7 +49,6 @@ OTHERS = {
     "empty": lambda path: path.write_bytes(b""),
     "pickle": lambda path: path.write_bytes(pickle.dumps(Evil())),
     "truncated": lambda path: path.write_bytes(WHOLE[: len(WHOLE) // 2]),
-    "other arrays": lambda path: np.savez(path, x=np.ones(3)),
     "pickled array": lambda path: np.savez(path, facts=np.array([Evil()], object), allow_pickle=True),
     "bad zip": zipped,
 }
@@ -63,6 +62,12 @@ def test_other_files_are_refused_and_nothing_is_unpickled(content, tmp_path, mon
     with pytest.raises(InputError, match=r"worst\.npz: not the inputs of a check"):
         Counterexample.load(path)
     assert not (tmp_path / "executed").exists()
+
+
+def test_arrays_alone_are_the_arguments_in_order(tmp_path):
+    np.savez(tmp_path / "inputs.npz", x=np.ones(3), a=np.zeros(2))
+    found = Counterexample.load(tmp_path / "inputs.npz")
+    assert [array.shape for array in found.arrays] == [(3,), (2,)]
 
 
 def test_a_missing_file_is_named(tmp_path):

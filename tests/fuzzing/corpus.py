@@ -92,7 +92,7 @@ def _files(every: int) -> Iterator[tuple[str, bytes]]:
         yield "text", FORMS["text"](program)
     for path in sorted((Path(__file__).parents[1] / "passes" / "cases").rglob("*.mlir"))[::every]:
         yield "text", path.read_bytes()
-    yield "text", module_text(BODIES["tuple"][0], SECOND).encode()
+    yield "text", module_text(BODIES["infeed"][0], SECOND).encode()
     for function, arguments in _exported():
         exported = jax.export.export(jax.jit(function), platforms=["cpu"])(*arguments)
         module = Program.of_foreign_bytes(exported.mlir_module_serialized, Path("exported"))
