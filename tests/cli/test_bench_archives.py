@@ -48,6 +48,7 @@ def test_what_is_read_is_what_was_written(archive, tmp_path):
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.slow
 @needs_the_cuda_plugin
 def test_a_model_is_prepared_and_compiled_for_an_absent_gpu(cli, as_json, tmp_path):
     path = tmp_path / "tiny.zip"

@@ -42,7 +42,7 @@ def test_every_program_of_the_catalogue_has_a_stored_count():
 
 
 LOWERED = [
-    pytest.param(name, molecule, marks=[] if (name, molecule) == ("ferminet", "LiH") else tier)
+    pytest.param(name, molecule, marks=pytest.mark.slow if (name, molecule) == ("ferminet", "LiH") else tier)
     for name in ("ferminet", "paulinet", "psiformer", "orbformer", "orbformer-flash")
     for molecule in MOLECULES
     for tier in (pytest.mark.by_turns(3) if molecule == "LiH" else pytest.mark.full,)

@@ -38,6 +38,7 @@ def test_brute_force_agrees_with_the_models_energy(workload, truth):
         assert found.max_abs_error < 1e-8
 
 
+@pytest.mark.slow
 def test_brute_force_sees_a_wrong_energy(workload, truth):
     sample, energies = truth[0]
     for wrong in (energies[0] * 1.0001, -energies[0], np.full_like(energies[0], np.nan)):

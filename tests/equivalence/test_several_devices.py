@@ -42,6 +42,7 @@ def edited(program, old, new):
     return Program.of_foreign_bytes(program.text.replace(old, new, 1).encode(), Path("edited.mlir"))
 
 
+@pytest.mark.slow
 def test_collectives_mean_what_jax_means():
     script = ROOT / "tests" / "equivalence" / "several_devices.py"
     flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "NPROC": "8", "PYTHONPATH": str(ROOT)}

@@ -26,7 +26,6 @@ FAST = {
         "fori", "chunks", "set-directions", "jvp-in-loop", "two-sums", "weighted", "some-coordinates",
         "kinetic-of-masses",
     ],
-    "ferminet-like": ["vmapped"],
     "complex-periodic": ["trace-of-hessian"],
     "recurrent": ["jvp-in-loop"],
 }  # fmt: skip
@@ -37,7 +36,7 @@ BY_TURNS = {
         "run-time-factor", "reverse-over-reverse", "diagonal-set", "weighted-diagonal", "weighted-by-contraction",
         "diagonal-per-particle", "some-of-diagonal",
     ],
-    "ferminet-like": ["diagonal-of-hessian", "weighted", "diagonal-per-electron"],
+    "ferminet-like": ["vmapped", "diagonal-of-hessian", "weighted", "diagonal-per-electron"],
     "complex-periodic": ["fori"],
     "recurrent": ["vmapped", "per-electron"],
 }  # fmt: skip
@@ -176,7 +175,8 @@ def flops_with_parts(form, *parts):
     return program_cost(found.program).flops
 
 
-@pytest.mark.parametrize("form", [pytest.param("fori", marks=pytest.mark.slow), "trace-of-hessian"])
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["fori", "trace-of-hessian"])
 def test_real_and_imaginary_part_share_their_jets(form):
     one_by_one = flops_with_parts(form, jnp.real) + flops_with_parts(form, jnp.imag)
     assert flops_with_parts(form, jnp.real, jnp.imag) <= 0.6 * one_by_one

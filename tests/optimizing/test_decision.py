@@ -140,6 +140,7 @@ def start_of_a_replay(start, xs):
     return jax.vmap(one)(xs)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::fusionlab.errors.FallbackWarning")
 @pytest.mark.parametrize("zero", [0.0, 0], ids=["float", "int"])
 def test_the_start_that_a_zero_hides_is_there_in_another_process(zero, tmp_path):

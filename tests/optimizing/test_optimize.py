@@ -94,6 +94,7 @@ def test_a_copy_is_the_function_as_of_any_function():
     assert copy.deepcopy({"energy": function})["energy"] is function
 
 
+@pytest.mark.slow
 def test_a_typed_key_within():
     """JAX constrains its bits to a mesh without devices."""
 
@@ -155,6 +156,7 @@ def test_inside_a_jit_the_numbers_are_drawn(energies):
     assert (decision.compared_on, decision.verdict.passed) == ("drawn arguments", True)
 
 
+@pytest.mark.slow
 def test_derivatives_are_the_original_s_and_nothing_is_rewritten_for_them():
     function = fusionlab.optimize(kinetic, cache=False)
     parameters, walkers = arguments()
@@ -162,6 +164,7 @@ def test_derivatives_are_the_original_s_and_nothing_is_rewritten_for_them():
     assert function.fusionlab.decisions == ()
 
 
+@pytest.mark.slow
 def test_a_training_step_differentiates_log_psi_and_runs_the_rewritten_energy(optimized):
     """The form of every variational Monte Carlo code: the energy is a weight, and log|psi| is differentiated."""
     given = arguments()

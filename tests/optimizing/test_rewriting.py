@@ -380,6 +380,7 @@ class TestExactVerdicts:
         assert decided(hoisting(repeated, check="once", exact_s=0), 1.0, 0.5).verdict.exact is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "walkers"),
     [({}, 16), ({"check_walkers": 5}, 5), ({"check_walkers": None}, None), ({"check": "always"}, None)],

@@ -411,6 +411,7 @@ def test_the_rest_of_the_gain_is_had_and_the_fallback_says_the_cause(cause, run_
             np.testing.assert_allclose(ours, theirs, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("factor", "applies"), [(1.5, True), (1.6, False)])
 def test_what_is_hoisted_alone_keeps_to_the_memory_of_a_fallback(factor, applies, monkeypatch):
     monkeypatch.setattr(choose, "live_bytes", lambda region: 2**62)

@@ -86,7 +86,7 @@ def arrays():
     return numbers.standard_normal((16, 16)) / 4, numbers.standard_normal((3, 18))
 
 
-@pytest.mark.by_turns(1, "side_by_side")
+@pytest.mark.slow
 @pytest.mark.parametrize("joined", [side_by_side, one_column_less])
 def test_parts_of_a_concatenation_keep_their_directions(arrays, run_raised, joined):
     """Split again, they cost what they cost apart, not 18 directions each."""

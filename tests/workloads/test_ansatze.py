@@ -64,7 +64,7 @@ class Sample:
     run: Any
 
 
-@pytest.fixture(scope="module", params=in_tiers(SAMPLES, ("ferminet", "psiformer", "orbformer-padded")))
+@pytest.fixture(scope="module", params=in_tiers(SAMPLES, ("ferminet", "psiformer")))
 def sample(request, quickly):
     with jax.enable_x64(True):
         ansatz = SAMPLES[request.param]()
@@ -187,8 +187,10 @@ def test_invariances(name, quickly):
     [
         *((name, "local-energy", "replay") for name in OURS),
         *(("ferminet", "local-energy", other) for other in ("scan", "jvp-in-loop", "hutchinson")),
-        *((name, "train-step", "replay") for name in ("paulinet", "psiformer")),  # two samplers
-        pytest.param("orbformer", "train-step", "replay", marks=pytest.mark.slow),
+        *(
+            pytest.param(name, "train-step", "replay", marks=pytest.mark.slow)
+            for name in ("paulinet", "psiformer", "orbformer")
+        ),
     ],
 )
 def test_one_floating_point_dtype_and_all_stages(name, program, laplacian, dtype):
