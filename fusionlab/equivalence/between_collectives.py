@@ -52,7 +52,7 @@ def identity_of_all(found: Sequence[Identity]) -> Identity:
         BY_FUNCTION,
         walkers=walkers.pop() if len(walkers) == 1 else None,
         at_ties="; ".join(filter(None, (one.at_ties for one in found))),
-        except_for="; ".join(filter(None, (one.except_for for one in found))),
+        except_for="; ".join(dict.fromkeys(filter(None, (one.except_for for one in found)))),
     )
 
 

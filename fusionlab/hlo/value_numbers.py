@@ -1,7 +1,8 @@
 """Global value numbering: values of a view that are computed in the same way from equal values have one number.
 
 A value that a loop carries unchanged has, inside it, the number of its initial value, so that recomputation in its body
-is recognised. Results of loops and branches, and of ops with an effect, have numbers of their own.
+is recognised. Results of loops and branches, and of ops with an effect, have numbers of their own; with
+``equal_loops``, those of loops that carry equal values in the same way have one number.
 """
 
 from __future__ import annotations
@@ -15,16 +16,20 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.loops import has_effect
 from fusionlab.hlo.view import FunctionView, Node, Region, Value, view_of
 
+_DEPTH = 3
+
 
 class ValueNumbers(dict[Value, int]):
     """The number of every value of a function and of the regions in it.
 
-    With ``through_reshapes``, a value that is reshaped and reshaped back keeps its number.
+    With ``through_reshapes``, a value that is reshaped and reshaped back keeps its number. With ``equal_loops``, so do
+    values that loops carry from equal starts by equal updates while equal conditions hold, whatever else they carry
+    (tangents); updates are followed through ``_DEPTH`` trips.
     """
 
-    def __init__(self, flat: Region, *, through_reshapes: bool = False) -> None:
+    def __init__(self, flat: Region, *, through_reshapes: bool = False, equal_loops: bool = False) -> None:
         super().__init__()
-        self._through_reshapes = through_reshapes
+        self._through_reshapes, self._equal_loops = through_reshapes, equal_loops
         self._reshaped: dict[int, tuple[int, str]] = {}
         self._fresh = itertools.count()
         self._known: dict[Hashable, int] = {}
@@ -33,6 +38,9 @@ class ValueNumbers(dict[Value, int]):
 
     def _number(self, nodes: list[Node]) -> None:
         for node in nodes:
+            if self._equal_loops and node.op is ops.WHILE and not has_effect(node):
+                self._number_loop(node)
+                continue
             if node.op.control_flow or has_effect(node):
                 self._number_regions(node)
                 self.update((value, next(self._fresh)) for value in node.results)
@@ -65,6 +73,21 @@ class ValueNumbers(dict[Value, int]):
                 unchanged = node.op is ops.WHILE and node.regions[1].returns[at] is node.regions[1].arguments[at]
                 self[argument] = self[node.operands[at]] if unchanged else next(self._fresh)
             self._number(region.nodes)
+
+    def _number_loop(self, node: Node) -> None:
+        """Number what ``node`` carries by its start, and by its update and the condition as a few trips have them."""
+        condition, body = node.regions
+        unchanged = [returned is argument for returned, argument in zip(body.returns, body.arguments, strict=True)]
+        starts = [self[value] for value in node.operands]
+        keys: list[Hashable] = [("carried", start) for start in starts]
+        for _ in range(_DEPTH):
+            numbers = [s if same else self._numbered(key) for s, same, key in zip(starts, unchanged, keys, strict=True)]
+            for region in (condition, body):
+                self.update(zip(region.arguments, numbers, strict=True))
+                self._number(region.nodes)
+            goes_on = self[condition.returns[0]]
+            keys = [("carried", n, self[value], goes_on) for n, value in zip(numbers, body.returns, strict=True)]
+        self.update((value, self._numbered(("ended", key))) for value, key in zip(node.results, keys, strict=True))
 
     def _key(self, node: Node) -> Hashable:
         for region in node.regions:  # combiners: their arguments are the same everywhere

@@ -89,6 +89,7 @@ for dtype in ("float16", "bfloat16", "complex64"):
     VERDICTS[f"a trip less in {dtype}"] = (summed(6), summed(5), (array(dtype, 5, 7),), "different")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VERDICTS)
 def test_verdicts(name, lowered):
     function, other, given, expected = VERDICTS[name]

@@ -52,6 +52,7 @@ def module_of(content):
     return {"module": base64.b64encode(content).decode(), "sha256": hashlib.sha256(content).hexdigest()}
 
 
+@pytest.mark.slow
 def test_a_stored_program_that_was_changed_is_made_anew(decided, tmp_path):
     decided()
     (path,) = files(tmp_path)

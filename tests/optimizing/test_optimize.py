@@ -148,6 +148,7 @@ def test_under_vmap_the_batched_function_is_rewritten(energies):
     assert "4x2x3xf32" in map(str, decision_of(function).original.inputs)
 
 
+@pytest.mark.slow
 def test_inside_a_jit_the_numbers_are_drawn(energies):
     function = fusionlab.optimize(energy, cache=False)
     mean = jax.jit(lambda *given: 2 * function(*given).mean())(*arguments())

@@ -395,6 +395,7 @@ FALLBACKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cause", [pytest.param(cause, marks=[pytest.mark.slow] * (cause == "precision")) for cause in FALLBACKS]
 )

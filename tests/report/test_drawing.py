@@ -85,6 +85,7 @@ def test_arrows_are_as_wide_as_their_bytes(ferminet):
     assert max(widths) > 3 * min(widths)
 
 
+@pytest.mark.slow
 def test_clusters_hold_every_launch(compiled):
     drawing = cluster_drawing(compiled, most=4)
     found = totals(launch_rows(compiled))
@@ -119,6 +120,7 @@ def test_dataflow_is_found_by_id_and_by_scope(ferminet):
         dataflow_graph(ferminet, "main/99999")
 
 
+@pytest.mark.slow
 def test_graphviz_takes_every_view(ferminet, compiled):
     if shutil.which("dot") is None:
         pytest.skip("Graphviz is not installed")
@@ -160,6 +162,7 @@ def picture(program):
     return replay_dot(program)
 
 
+@pytest.mark.slow
 def test_the_loop_its_seed_and_its_ends_are_named(program, picture):
     assert "stablehlo.while: 12 trips. In each: direction = row k of the 12 x 12 identity" in picture
     assert "sum of all trips: 4xf32" in picture

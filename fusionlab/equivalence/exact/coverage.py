@@ -38,29 +38,35 @@ class Kind(IntEnum):
 
 
 _RING = (ops.ADD, ops.DOT_GENERAL, ops.MULTIPLY, ops.NEGATE, ops.SUBTRACT)
-_ARITHMETIC_OF_BITS = (ops.AND, ops.CLAMP, ops.MAXIMUM, ops.MINIMUM, ops.MULTIPLY, ops.NOT, ops.OR, ops.XOR)
+_COMBINATIONS = (*_RING, ops.AND, ops.MAXIMUM, ops.MINIMUM, ops.OR, ops.XOR)
+_INTEGRAL = (ops.CEIL, ops.FLOOR, ops.ROUND_NEAREST_AFZ, ops.ROUND_NEAREST_EVEN, ops.SIGN)
+_CHOICES = (ops.COMPARE, ops.SELECT, ops.AND, ops.OR, ops.NOT, ops.XOR)
 _MOVES = (ops.CONCATENATE, ops.OPTIMIZATION_BARRIER, ops.PAD, ops.REVERSE, ops.SELECT)
 _READS = (ops.DYNAMIC_SLICE, ops.GATHER)
 _WRITES = (ops.DYNAMIC_UPDATE_SLICE, ops.SCATTER)
-_TOP_K = ops.OPS["chlo.top_k"]
+_TOP_K, _MAP = ops.OPS["chlo.top_k"], ops.OPS["stablehlo.map"]
 
 
 class DataIntegers:
-    """The integers and predicates among ``nodes``, in loops and branches too, that depend on ``sources``."""
+    """The integers and predicates among ``nodes``, in loops and branches too, that depend on ``sources``.
 
-    def __init__(self, nodes: Sequence[Node], sources: Iterable[Value]) -> None:
-        self._nodes = nodes
+    ``kinds`` has every value that depends on them. ``integral`` are floats that follow from integers, integral parts
+    and numbers of trips alone. ``returns`` are values that are read from outside."""
+
+    def __init__(self, nodes: Sequence[Node], sources: Iterable[Value], returns: Iterable[Value] = ()) -> None:
+        self._nodes, self._returns = nodes, tuple(returns)
         self._reads: dict[Node, list[Value]] = {}
+        self.integral: set[Value] = set()
         self.kinds: dict[Value, Kind] = {value: _of_type(value, Kind.NUMBER) for value in sources}
         before = -1
-        while before != (before := sum(self.kinds.values()) + len(self.kinds)):
+        while before != (before := sum(self.kinds.values()) + len(self.kinds) + len(self.integral)):
             for node in self.walk():
                 self._spread(node)
 
     @staticmethod
     def of(function: FunctionView) -> DataIntegers:
         """Those that depend on the arguments of ``function``."""
-        return DataIntegers(function.nodes, function.arguments)
+        return DataIntegers(function.nodes, function.arguments, function.returns)
 
     def walk(self) -> Iterator[Node]:
         """The nodes, with those of loops and branches; an op with another region is one whole."""
@@ -76,6 +82,12 @@ class DataIntegers:
             ends = self.kinds.get(node.regions[0].returns[0])
             by_data = ends not in (None, Kind.PIVOT) and analyse(node).trips is None
             return "ends a loop by what it computes" if by_data else None
+        if node.op in (ops.CASE, ops.IF):
+            return "branches on integers" if self.kind(node.operands[0]) >= Kind.COUNT else None
+        if self._computes_inside(node):
+            return "computes with integers in its region"
+        if node.op is ops.COMPARE and (reason := self._equality(node)) is not None:
+            return reason
         read = [value for value in self._read(node) if self.kind(value) >= Kind.COUNT]
         counts = all(self.kind(value) is Kind.COUNT for value in read) and _combination(node) in _RING
         if counts or not read or node.op.control_flow or node.op.strided or node.op in _MOVES:
@@ -92,9 +104,31 @@ class DataIntegers:
             return None if _is_below_zero(node) else "compares integers"
         return None if _is_parity(node) or self._normalises(node) else "computes with integers"
 
+    def _equality(self, node: Node) -> str | None:
+        """The predicate of a sentence on a comparison for equality that few draws meet."""
+        if direction_of(node) not in ("EQ", "NE"):
+            return None
+        varying = {value for value in node.operands if value in self.kinds}
+        if varying and varying <= self.integral:
+            return "compares integral values"
+        pivots = any(self.kind(value) is Kind.PIVOT for value in varying)
+        return "compares exchanges of rows" if pivots and any(map(_number, node.operands)) else None
+
+    def _computes_inside(self, node: Node) -> bool:
+        """True if a region, of no loop or branch, makes integers otherwise than by one combination or by choosing."""
+        if node.op.control_flow or not any(value in self.kinds for value in self._read(node)):
+            return False
+        for region in node.regions:
+            inner = list(region.walk())
+            if node.op is _MAP or len(inner) > 1:
+                made = (one for one in inner if one.op not in (*_CHOICES, ops.CONSTANT))
+                if any(_is_discrete(value) for one in made for value in (*one.operands, *one.results)):
+                    return True
+        return False
+
     @cached_property
     def _readers(self) -> Mapping[Value, list[Node | None]]:
-        found: dict[Value, list[Node | None]] = {}
+        found: dict[Value, list[Node | None]] = {value: [None] for value in self._returns}
         for node in self.walk():
             for value in self._read(node):
                 found.setdefault(value, []).append(node)
@@ -115,10 +149,15 @@ class DataIntegers:
             self._spread_loop(node)
         elif node.op in (ops.CASE, ops.IF):
             for result, *returned in zip(node.results, *(region.returns for region in node.regions), strict=True):
-                self._join(result, returned, Kind.BIT if node.operands[0] in self.kinds else None)
+                chosen = self.kinds.get(node.operands[0])
+                self._join(result, returned, None if chosen is None else max(chosen, Kind.BIT))
         elif varying := [value for value in self._read(node) if value in self.kinds]:
+            whole = node.op in _INTEGRAL or (node.op is ops.CONVERT and self.kind(node.operands[0]) >= Kind.COUNT)
+            whole = whole or self.integral.issuperset(varying)
             for result in node.results:
                 self.kinds[result] = max(self.kind(result), self._kind_of(node, result, varying))
+                if whole and result.dtype in ops.FLOATS:
+                    self.integral.add(result)
 
     def _spread_loop(self, node: Node) -> None:
         condition, body = node.regions
@@ -129,6 +168,8 @@ class DataIntegers:
             for inner in (asked, argument):
                 self._join(inner, [given, returned])
             self._join(result, [given, returned], outcomes if returned is not argument else None)
+            if outcomes is Kind.NUMBER and returned is not argument and result.dtype in ops.FLOATS:
+                self.integral.add(result)
 
     def _join(self, value: Value, others: Iterable[Value], least: Kind | None = None) -> None:
         found = [self.kinds[other] for other in (value, *others) if other in self.kinds]
@@ -141,21 +182,25 @@ class DataIntegers:
         op, every = node.op, {self.kinds[value] for value in varying}
         if not _is_discrete(result):
             return Kind.OTHER
-        if every == {Kind.PIVOT} or op is ops.CUSTOM_CALL:
+        if op is ops.CUSTOM_CALL:
+            return {"factorisation": Kind.PIVOT, "sort": Kind.INDEX}.get(node.family, Kind.NUMBER)
+        if every == {Kind.PIVOT}:
             return Kind.PIVOT
         if result.dtype == "i1":
             return Kind.BIT
         if op in (ops.SORT, ops.REDUCE) and len(node.results) > 1:
-            return self.kinds.get(node.operands[result.index], Kind.INDEX)
+            return (
+                Kind.NUMBER if self._computes_inside(node) else self.kinds.get(node.operands[result.index], Kind.INDEX)
+            )
         if op is _TOP_K and result.index == 1:
             return Kind.INDEX
         if op is ops.CONVERT or op.strided or op in (*_MOVES, *_READS):
             return max((self.kinds[v] for v in varying if _is_discrete(v)), default=Kind.NUMBER)
         if _is_parity(node):
             return Kind.BIT
-        if every == {Kind.BIT} and (_combination(node) in _ARITHMETIC_OF_BITS or _by_one(node, varying)):
+        if every == {Kind.BIT} and _by_one(node, varying):
             return Kind.BIT
-        if max(every) <= Kind.COUNT and _combination(node) in _RING:
+        if max(every) <= Kind.COUNT and _combination(node) in (_COMBINATIONS if every == {Kind.BIT} else _RING):
             return Kind.COUNT
         return max(every) if self._normalises(node) else Kind.NUMBER
 
@@ -173,12 +218,18 @@ class DataIntegers:
 
     def _only_indexes(self, value: Value) -> bool:
         """True if ``value`` is moved and read as an index, and nothing else."""
-        for reader in self._readers.get(value, []):
-            if reader is None:
-                return False
-            moves = reader.op.strided or reader.op in (*_MOVES, ops.CONVERT)
-            if not (self._only_indexes(reader.results[0]) if moves else value in indices_of(reader)):
-                return False
+        open_, seen = [value], {value}
+        while open_:
+            value = open_.pop()
+            for reader in self._readers.get(value, []):
+                if reader is None:
+                    return False
+                if reader.op.strided or reader.op in (*_MOVES, ops.CONVERT):
+                    new = [result for result in reader.results if result not in seen]
+                    seen.update(new)
+                    open_ += new
+                elif value not in indices_of(reader):
+                    return False
         return True
 
     def _keeps(self, node: Node) -> bool:

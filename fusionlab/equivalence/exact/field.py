@@ -348,11 +348,15 @@ class PrimeField:
             return self.function(f"power {exponent}", x)
         return self._table_power(x, float(exponent))
 
-    def integers_of(self, x: Array, dtype: Any) -> Array:
+    def integers_of(self, x: Array, dtype: Any, name: str = "integral part") -> Array:
         """Integers of type ``dtype`` as ``Integers`` draws them, instead of the integral parts of residues."""
-        words = self._words(f"integral part as {np.dtype(dtype).name}", np.nan_to_num(x))
+        words = self._words(f"{name} as {np.dtype(dtype).name}", np.nan_to_num(x))
         drawn = (self.integers.drawn(part, seed, np.dtype(dtype)) for part, seed in zip(words, self.seeds, strict=True))
         return np.stack(list(drawn))
+
+    def integral(self, name: str, x: Array) -> Array:
+        """The residues of ``integers_of``, for the op ``name`` that rounds floats."""
+        return np.where(np.isnan(x), np.nan, self.of_integers(self.integers_of(x, np.int64, name)))
 
     def bits_of(self, x: Array, exponent: int, mantissa: int) -> Array:
         """The bits, as unsigned integers of 64 bits, of numbers with so many bits of exponent and mantissa: a random

@@ -7,6 +7,7 @@ those of the value.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,18 +16,17 @@ from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising.rules.contraction import laxest_precision
 from fusionlab.codegen.raising.rules.reduction import combiner
-from fusionlab.equivalence.exact.coverage import DataIntegers, Kind, indices_of, makes_integers
+from fusionlab.equivalence.exact.coverage import DataIntegers, indices_of, makes_integers
 from fusionlab.hlo import ops
-from fusionlab.hlo.constants import constant_behind, fold, least_of
+from fusionlab.hlo.constants import constant_behind, fold, least_of, number_of
 from fusionlab.hlo.dependence import depending_on
-from fusionlab.hlo.ops import INTEGERS
-from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, direction_of, reached, reads
+from fusionlab.hlo.value_numbers import ValueNumbers
+from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, direction_of, reached, reads, walk
 from fusionlab.hlo.walker_axes import mixes_matrices
 from fusionlab.passes.fuse_jvp_replay.recognise import is_float
 from fusionlab.passes.refusals import Ground
 
 _WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
-_INTEGRAL = (ops.CEIL, ops.FLOOR, ops.ROUND_NEAREST_AFZ, ops.ROUND_NEAREST_EVEN, ops.SIGN)
 _INDEX_ARITHMETIC = (
     ops.ADD, ops.BROADCAST_IN_DIM, ops.COMPARE, ops.CONCATENATE, ops.CONVERT, ops.RESHAPE, ops.SELECT, ops.SLICE,
     ops.TRANSPOSE,
@@ -90,71 +90,90 @@ class DiscreteValues:
     """Complaints of a sum that depends on integers made of data in another way than its value ``cone`` does.
 
     Draws of integers are few: a cell beyond 1,600 or a count of 7 may occur in none. The sum has what is on the white
-    list of ``equivalence.exact.coverage``, and reads and writes arrays of its value's shapes at its value's indices.
+    list of ``equivalence.exact.coverage``, ends loops and branches as its value does, and reads and writes arrays of
+    its value's shapes at its value's indices.
     """
 
-    def __init__(self, flat: FunctionView, cone: Sequence[Node], x: Value, arguments: Sequence[Value],
-                 numbers: Mapping[Value, int]) -> None:  # fmt: skip
-        self._arguments, self._numbers = arguments, numbers
+    def __init__(self, flat: FunctionView, cone: Sequence[Node], x: Value, arguments: Sequence[Value]) -> None:
+        self._arguments = arguments
+        self._numbers = numbers = ValueNumbers(flat, equal_loops=True)
         self._values = {numbers.get(value): value for node in reversed(flat.nodes) for value in node.results}
-        self._dependent = depending_on(flat, [x])
         counters = [value for region in flat.regions() for value in region.arguments]
         self._moving = depending_on(flat, [x, *counters])
+        self._of_value = {numbers.get(value) for node in walk(cone) for value in node.results}
         of_value = DataIntegers(cone, arguments)
         self._places = {self._place(of_value, node) for node in of_value.walk() if indices_of(node)}
-        self._loops = any(node.op is ops.WHILE and of_value.outside(node) for node in of_value.walk())
+        self._decisions = {self._decision(node) for node in of_value.walk() if node.op.control_flow}
 
-    def complaint(self, computing: Sequence[Node], own: Collection[Node]) -> Complaint | None:
-        """Of the nodes ``computing`` a sum, of which ``own`` are no nodes of its value."""
+    def complaint(self, computing: Sequence[Node]) -> Complaint | None:
+        """Of the nodes ``computing`` a sum."""
         integers = DataIntegers(computing, self._arguments)
-        integral: set[Value] = set()
         for node in integers.walk():
-            if node in own and (reason := self._outside(integers, node, integral)) is not None:
+            if self._is_own(node) and (reason := self._outside(integers, node)) is not None:
                 return Complaint(Ground.INTEGERS, f"{reason} as its value does not", node)
-            varying = [value for value in node.operands if value in integers.kinds]
-            counts = [v for v in varying if v.dtype in INTEGERS and integers.kind(v) is not Kind.PIVOT]
-            whole = node.op in _INTEGRAL or (node.op is ops.CONVERT and bool(counts))
-            if varying and (whole or integral.issuperset(varying)):
-                integral.update(filter(is_float, node.results))
         return None
 
-    def _outside(self, integers: DataIntegers, node: Node, integral: Collection[Value]) -> str | None:
+    def _is_own(self, node: Node) -> bool:
+        return bool(node.results) and self._numbers.get(node.results[0]) not in self._of_value
+
+    def _outside(self, integers: DataIntegers, node: Node) -> str | None:
         if makes_integers(node) and node.operands[0] in integers.kinds:
             return "makes integers of floats"
-        if (reason := integers.outside(node)) is not None:
-            if node.op is ops.WHILE:
-                return None if self._loops else reason
-            if not indices_of(node) or self._place(integers, node) not in self._places:
-                return reason
-            return f"{reason} of a table" if node.op in _READS and self._is_table(node.operands[0]) else None
-        if _is_equality_of_floats(node) and any(value in integers.kinds for value in node.operands):
-            varying = [value for value in node.operands if value in integers.kinds]
-            return "compares integral values" if set(varying).issubset(integral) else None
-        return None
+        if (reason := integers.outside(node)) is None:
+            return None
+        if node.op.control_flow:
+            return None if self._decision(node) in self._decisions else reason
+        if not indices_of(node) or self._place(integers, node) not in self._places:
+            return reason
+        return f"{reason} of a table" if node.op in _READS and self._has_table(node.operands[0]) else None
+
+    def _decision(self, node: Node) -> int | None:
+        """The number of the predicate that ends a loop or chooses a branch."""
+        return self._numbers.get(node.regions[0].returns[0] if node.op is ops.WHILE else node.operands[0])
 
     def _place(self, integers: DataIntegers, node: Node) -> tuple[frozenset[int | None], tuple[int, ...]]:
         """The integers at which ``node`` reads or writes, by their numbers, and the extents of the array."""
         found: set[int | None] = set()
         open_ = [value for value in indices_of(node) if value in integers.kinds]
+        seen = set(open_)
         while open_:
             value = open_.pop()
             if value.producer is None:  # carried by a loop, unchanged
                 value = self._values.get(self._numbers.get(value), value)
             made = value.producer
             if made is not None and (made.op.strided or made.op in (*_INDEX_ARITHMETIC, ops.CLAMP)):
-                open_ += [operand for operand in made.operands if operand in integers.kinds and operand.dtype != "i1"]
+                new = [v for v in made.operands if v in integers.kinds and v.dtype != "i1" and v not in seen]
+                seen.update(new)
+                open_ += new
             else:
                 found.add(self._numbers.get(value))
         return frozenset(found), node.operands[0].type.shape
 
-    def _is_table(self, value: Value) -> bool:
-        """True for constants and parameters; not for what moves with x or the trips of a loop, nor for unit vectors."""
-        if value in self._moving:
-            return False
-        array = fold(value, most_elements=_MOST_INDICES) if not is_float(value) else constant_behind(value, _PLACED)
-        if array is None or not np.isin(array, (0, 1)).all():
-            return True
-        return not any((array.sum(axis) == 1).all() for axis in range(array.ndim))
+    def _has_table(self, value: Value) -> bool:
+        """True if constants or parameters of several elements enter ``value`` elementwise, other than unit vectors."""
+        open_, seen = [value], {value}
+        while open_:
+            value = open_.pop()
+            made = value.producer
+            if value not in self._moving:
+                if math.prod(value.type.shape) > 1 and number_of(value) is None and not _has_unit_vectors(value):
+                    return True
+            elif made is not None and self._is_own(made) and (made.family == "elementwise" or made.op.strided):
+                new = [operand for operand in made.operands if operand not in seen]
+                seen.update(new)
+                open_ += new
+        return False
+
+
+def _has_unit_vectors(value: Value) -> bool:
+    """True for constants that are 1 at one place along some axis, and 0 elsewhere."""
+    array = constant_behind(value, _PLACED)
+    while value.producer is not None and value.producer.op in _PLACED:
+        value = value.producer.operands[0]
+    array = fold(value, most_elements=_MOST_INDICES) if array is None else array
+    if array is None or not np.isin(array, (0, 1)).all():
+        return False
+    return any((array.sum(axis) == 1).all() for axis in range(array.ndim))
 
 
 def own_predicates(flat: FunctionView, x: Value, own: Iterable[Node], cone: Iterable[Node]) -> Complaint | None:

@@ -632,6 +632,8 @@ class Identification:
                     results = self._results(lowered, evaluator, arguments)
                     for which, at in list(factors):
                         squares = results.squares(at, evaluator.arithmetic)
+                        if not (results.sums[which].any() or results.laps[at].any() or squares.any()):
+                            continue  # integers at which the value is constant
                         pair = _factors(results.sums[which], results.laps[at], squares, p)
                         if pair is None or factors[which, at].setdefault(p, pair) != pair:
                             del factors[which, at]
@@ -642,6 +644,8 @@ class Identification:
         found = []
         known: dict[tuple[int, int], tuple[float, float]] = {}
         for pair, residues in factors.items():
+            if not residues:
+                continue
             scale, squared = (self._scale({p: both[i] for p, both in residues.items()}) for i in range(2))
             if scale is not None and squared is not None:
                 known[pair] = scale, squared
@@ -769,14 +773,14 @@ class Identification:
         ``cone`` are the nodes that compute the output, with those of their regions. See ``guards``.
         """
         shared = {self.numbers.get(value) for node in cone for value in node.results}
-        discrete = DiscreteValues(self.flat, self._computing([match.output]), self.x, self.inputs, self.numbers)
+        discrete = DiscreteValues(self.flat, self._computing([match.output]), self.x, self.inputs)
 
         def complaint_of(value: Value) -> tuple[dict[Node, None], Complaint | None]:
             computing = self._computing([value])
             nodes = list(walk(computing))
             own = dict.fromkeys(n for n in nodes if n.results and self.numbers.get(n.results[0]) not in shared)
             found = own_predicates(self.flat, self.x, own, cone) or rounded(cone, own)
-            return own, found or discrete.complaint(computing, own) or told_apart(nodes, self.axes)
+            return own, found or discrete.complaint(computing) or told_apart(nodes, self.axes)
 
         for target in match.every_sum:
             own, found = complaint_of(target)

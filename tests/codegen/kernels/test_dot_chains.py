@@ -187,6 +187,7 @@ def test_its_forward_laplacian_is_one_kernel_with_a_loop_over_directions(jet):
     assert_close(nodes, chain)
 
 
+@pytest.mark.slow
 def test_a_dead_array_is_overwritten_and_no_other(jet):
     [(nodes, chain)] = chains_of(jet[0])
     assert not chain.overwrites(())
@@ -208,6 +209,7 @@ def test_what_is_read_by_other_instances_is_not_overwritten(lowered):
     assert_close(nodes, chain, dead=chain.arrays)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.by_turns(40)) for seed in range(12, 1000))]
 )

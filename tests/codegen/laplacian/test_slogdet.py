@@ -92,12 +92,14 @@ def test_whole_determinants(name, platform, check_jets, recognised):
     assert recognised == [1]
 
 
+@pytest.mark.slow
 @pytest.mark.by_turns(4, "reversed", "masked", "of-some", "one-by-one", "constant-part")
 @pytest.mark.parametrize("name", NOT_WHOLE)
 def test_what_looks_like_a_determinant(name, check_jets):
     check_jets(NOT_WHOLE[name], X)
 
 
+@pytest.mark.slow
 def test_pivots_of_all_kinds(jets_of, brute_force):
     """The largest element of the first columns is in another row for each walker; determinants of both signs occur."""
     rows = np.array([np.roll(np.arange(N), shift) for shift in range(N)] + [[1, 0, 2, 3]])
@@ -141,6 +143,7 @@ def test_the_quadratic_form_keeps_its_digits_where_terms_are_added_in_turn():
 _SLOW = [pytest.param(n, marks=pytest.mark.slow) for n in (2, 7, slogdet._FOLLOWED)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, *_SLOW, slogdet._FOLLOWED + 1])
 def test_the_inverse_of_matrices_with_many_exchanges_of_rows(n):
     matrix = np.random.default_rng(n).normal(size=(5, 2, n, n))

@@ -28,6 +28,9 @@ class Reals(Machine):
     def integers_of(self, x: Array, dtype: Any) -> Array:
         return x.astype(dtype)
 
+    def integral(self, name: str, x: Array) -> Array:
+        return np.asarray(np.trunc(x)) if name == "remainder" else self.function(name, x)
+
     def function(self, name: str, x: Array) -> Array:
         return np.asarray(_FUNCTIONS[name](x) if name in _FUNCTIONS else getattr(np, name)(x))
 

@@ -70,6 +70,8 @@ UNEQUAL = {
     "large exponents": (lambda x: x * jnp.minimum(exponent(x) // 200, 1).astype(x.dtype), lambda x: x * 0, F),
     "trips": (lambda x: x * jnp.maximum(trips(x) - 30, 0), lambda x: x * 0.0, F),
     "trips of all": (lambda x: x * jnp.maximum(trips_of_all(x) - 20, 0), lambda x: x * 0.0, F),
+    "integral part": (lambda x: jnp.where(jnp.floor(x) == 7.0, 7.0, x), lambda x: x, F),
+    "integral part by a remainder": (lambda x: jnp.where(x - jnp.mod(x, 1.0) == 7.0, 0.0, x), lambda x: x, F),
     "leading zeros": (lambda n: lax.clz(n), lambda n: jnp.maximum(lax.clz(n), 20), U32),
     "count of bits": (lambda n: lax.population_count(n), lambda n: jnp.minimum(lax.population_count(n), 9), U32),
 }  # fmt: skip
@@ -84,7 +86,24 @@ def test_a_difference_at_some_integers_is_seen(name, lowered):
         assert compare_exactly(*pair).result == "not-identical"
 
 
+def masked(x):
+    """The mask of all predicates as one integer."""
+    return lax.reduce((x > 0).astype(jnp.int32) << jnp.arange(8), np.int32(0), lax.bitwise_or, (0,))
+
+
+def counted(x):
+    """How many are positive, by a reduction of two arrays."""
+    pair = (x, (x > 0).astype(jnp.int32))
+    return lax.reduce(pair, (np.float32(0), np.int32(0)), lambda a, b: (a[0] + b[0], a[1] + b[1]), (0,))[1]
+
+
 LIMITED = {
+    "a mask": lambda x: jnp.where(masked(x) == 170, 0.0, x),
+    "a count beside a sum": lambda x: jnp.where(counted(x) == 5, 0.0, x),
+    "rows of an elimination": lambda x: jnp.where(lax.linalg.lu(jnp.outer(x, x) + jnp.diag(x))[1][0] == 5, 0.0, x),
+    "branches of an integral part": lambda x: lax.switch(cell(x[0]), [lambda y, k=k: y + k for k in range(20)], x),
+    "an integral part of a float": lambda x: jnp.where(jnp.floor(x) * 3.0 == 21.0, 0.0, x),
+    "a returned clamp": lambda x: lax.clamp(-5, cell(x), 2_000_000_000),
     "cells": lambda x: x * jnp.clip(cell(x) - 1600, 0, 1),
     "bits": lambda x: x + exponent(x).astype(x.dtype),
     "a table": lambda x: jnp.arange(4096.0)[cell(x)],
@@ -128,6 +147,37 @@ def test_a_loop_of_too_many_trips_is_left_out_of_some_draws(lowered):
     program = lowered(lambda x, n: lax.fori_loop(0, n, lambda k, s: jnp.sin(s), x), F, N)
     found = compare_exactly(program, program)
     assert "loops of more than 1024 trips" in found.except_for
+
+
+MAPPED = """func.func public @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = "stablehlo.map"(%x) ({
+  ^bb0(%y: tensor<f32>):
+    %n = stablehlo.convert %y : (tensor<f32>) -> tensor<i32>
+    %m = stablehlo.multiply %n, %n : tensor<i32>
+    %c = stablehlo.constant dense<1522756> : tensor<i32>
+    %p = stablehlo.compare EQ, %m, %c : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %z = stablehlo.constant dense<0.0> : tensor<f32>
+    %r = stablehlo.select %p, %z, %y : tensor<i1>, tensor<f32>
+    stablehlo.return %r : tensor<f32>
+  }) {dimensions = array<i64: 0>} : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}"""
+
+
+def test_integers_inside_a_region_are_seen(program_of_text):
+    program = program_of_text(MAPPED)
+    assert "(map" in compare_exactly(program, program).except_for
+
+
+def test_long_chains_of_moves_are_followed(program_of_text):
+    moves = "".join(f"%{k + 1} = stablehlo.reverse %{k}, dims = [0] : tensor<8xi32>\n" for k in range(1, 1500))
+    program = program_of_text(f"""func.func public @main(%n: tensor<8xi32>) -> tensor<8xi32> {{
+      %low = stablehlo.constant dense<0> : tensor<i32>
+      %high = stablehlo.constant dense<7> : tensor<i32>
+      %1 = stablehlo.clamp %low, %n, %high : (tensor<i32>, tensor<8xi32>, tensor<i32>) -> tensor<8xi32>
+      {moves} return %1500 : tensor<8xi32>
+    }}""")
+    assert "(clamp" in compare_exactly(program, program).except_for
 
 
 DRAWN = Integers.of([])

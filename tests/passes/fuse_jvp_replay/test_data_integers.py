@@ -125,6 +125,76 @@ def splines(r):
     return jnp.asarray(TABLE)[i] + jnp.asarray(SLOPES)[i] * t + 0.3 * jnp.asarray(SLOPES)[i] * t * t
 
 
+SPIKE = np.eye(4096)[3001] * 2.0
+
+
+def float_trips(r, top):
+    start = (jnp.zeros(r.shape), lax.stop_gradient(r))
+    return lax.while_loop(lambda s: jnp.any(s[1] < top), lambda s: (s[0] + 1.0, s[1] * 1.1 + 0.1), start)[0]
+
+
+BESIDE = {
+    "a table times x": (
+        lambda r: jnp.take(TABLE * r[0], cell(r), mode="clip") * 1e-2 + quadratic(r),
+        lambda r: jnp.take(SPIKE * r[0], cell(r), mode="clip"),
+    ),
+    "a mask of bits": (
+        quadratic,
+        lambda r: lax.reduce((r > 1.0).astype(jnp.int32) << jnp.arange(4), np.int32(0), lax.bitwise_or, (0,)) == 11,
+    ),
+    "another loop": (lambda r: jnp.sin(r) * (1 + 1e-3 * float_trips(r, 1e3)), lambda r: float_trips(r, 1e4) == 93.0),
+    "a remainder": (quadratic, lambda r: r - jnp.mod(r, 1.0) == 7.0),
+    "a branch": (quadratic, lambda r: lax.switch(cell(r)[0], [lambda k=k: 1.0 * (k == 23) for k in range(40)])),
+}
+
+
+@pytest.mark.parametrize("name", [n if n == "a remainder" else pytest.param(n, marks=pytest.mark.slow) for n in BESIDE])
+def test_a_term_behind_integers_beside_the_derivative_by_jax(name):
+    value, gate = BESIDE[name]
+
+    def function(x):
+        def one(x):
+            u = jax.custom_jvp(value)
+            u.defjvp(lambda p, t: (u(*p), jax.jvp(value, p, t)[1] + frozen(gate(p[0]) * 1.0) * p[0] * t[0]))
+            f = lambda y: u(jnp.sqrt((y.reshape(-1, 3) ** 2).sum(-1))).sum()  # noqa: E731
+            y = x.reshape(-1)
+            hessian, eye = jax.linearize(jax.grad(f), y)[1], jnp.eye(y.size)
+            return f(y), lax.fori_loop(0, y.size, lambda k, s: s + hessian(eye[k])[k], 0.0)
+
+        return jax.vmap(one)(x)
+
+    assert_refused(function, X)
+
+
+RECOMPUTED = {
+    "interpolated": lambda r: jnp.interp(r, GRID[::256], TABLE[::256]) * r * r,
+    "in a loop": lambda r: lax.fori_loop(0, 3, lambda i, s: jnp.sin(s) * jnp.asarray(TABLE)[(i + cell(r[0])) % 64], r),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RECOMPUTED)
+def test_loops_of_integers_that_each_trip_computes_again(name, run_raised):
+    def function(x):
+        def one(x):
+            f = lambda y: RECOMPUTED[name](jnp.sqrt((y.reshape(-1, 3) ** 2).sum(-1))).sum()  # noqa: E731
+            y = x.reshape(-1)
+            eye, gradient = jnp.eye(y.size), jax.grad(f)
+            add = lambda k, s: s + jax.jvp(gradient, (y,), (eye[k],))[1][k]  # noqa: E731
+            return f(y), lax.fori_loop(0, y.size, add, 0.0)
+
+        return jax.vmap(one)(x)
+
+    assert_rewritten(run_raised, function, X)
+
+
+@pytest.mark.slow
+def test_kinds_of_electrons_by_one_hot(run_raised):
+    """At most draws of integers, no electron has a kind."""
+    value = lambda r, kinds: jnp.sin(r) * (jax.nn.one_hot(kinds, 3) @ jnp.arange(3.0))  # noqa: E731
+    assert_rewritten(run_raised, by_jax(value), X, np.array([0, 2, 1, 1], np.int32))
+
+
 RIGHT = {
     "splines": splines,
     "a gate of the value": lambda r: quadratic(r) * (1 - jnp.clip(cell(r) - 300, 0, 1)),

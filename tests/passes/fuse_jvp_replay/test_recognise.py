@@ -54,6 +54,7 @@ def test_every_form_alone(form, run_raised):
     assert len(result.applied) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "form", ["fori", *(pytest.param(form, marks=pytest.mark.slow) for form in ("scan", "jvp-in-loop", "diagonal"))]
 )
@@ -109,6 +110,7 @@ def test_the_function_may_be_called_behind_the_loop(run_raised):
     assert "whose gradient" in result.applied[0].what
 
 
+@pytest.mark.slow
 def test_other_values_behind_the_loop_are_no_candidates():
     def function(weights, x):
         laplacian = jax.vmap(lambda y: LOOPS["jvp-in-loop"](smooth, weights, y))(x)
@@ -147,6 +149,7 @@ def two_sums_exactly(log_psi, weights, x):
     return jnp.cos(y[1]) - jnp.sin(y[0]) * exact(log_psi, weights, x), (gradient(y) ** 2).sum()
 
 
+@pytest.mark.slow
 def test_the_squared_gradient_may_be_a_sum_of_its_own(run_raised):
     function, expected = alone(smooth, two_sums), alone(smooth, two_sums_exactly)
     result = assert_rewritten(run_raised, function, WEIGHTS, X, expected=expected)

@@ -168,12 +168,20 @@ _ROUNDING: dict[str, Callable[..., Any]] = {
 
 
 def _rounded(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
-    """Of constants the integral part or the remainder itself, as ``//`` and ``%`` of a counter are lowered."""
+    """Of constants the integral part or the remainder itself, as ``//`` and ``%`` of a counter are lowered; else an
+    integer that is drawn, and x - y n for an integer n."""
     constants = [operand.constant for operand in operands if isinstance(operand, Known)]
-    if len(constants) < len(operands) or not is_float(dtype_of(node.operands[0])):
+    name = node.name.removeprefix("stablehlo.")
+    if not is_float(dtype_of(node.operands[0])):
         return step_of(_FUNCTION, node, evaluator)(operands, environment)
+    if len(constants) < len(operands):
+        arithmetic, (x, *divisor) = evaluator.arithmetic, aligned(*(operand.array for operand in operands))
+        if not divisor:
+            return [Drawn(arithmetic.integral(name, x))]
+        whole = arithmetic.integral(name, arithmetic.divide(x, *divisor))
+        return [Drawn(arithmetic.subtract(x, arithmetic.multiply(*divisor, whole)))]
     with np.errstate(all="ignore"):
-        return [evaluator.known(_ROUNDING[node.name.removeprefix("stablehlo.")](*constants))]
+        return [evaluator.known(_ROUNDING[name](*constants))]
 
 
 def _divide(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
