@@ -214,9 +214,7 @@ def test_inputs_of_a_file_show_what_drawn_ones_hide(cli, lowered, tmp_path, monk
     monkeypatch.chdir(tmp_path)
     Path("p.mlir").write_text(lowered(lambda x, y: jnp.sin(x - y), SQUARE, SQUARE).text)
     Path("own.py").write_text(
-        SWAPPED.replace("y + (-x)", "jax.numpy.where(abs(x + (-y) - 2e3) < 9, 0, x + (-y))").replace(
-            "from", "import jax\nfrom", 1
-        )
+        SWAPPED.replace("y + (-x)", "(x + (-y)) * (abs(x + (-y) + (-2e3)) > 9)").replace("from", "import jax\nfrom", 1)
     )
     words = (
         "bisect",
