@@ -95,6 +95,7 @@ def test_the_second_application_is_guilty_and_reduced(program, last_trip_lost_wh
     assert reduced.trials <= reduction.MOST_TRIALS
     module, test = write_case(tmp_path, reduced.program, step.by, "cpu")
     assert Program.from_file(module).ops == reduced.program.ops
+    assert test.read_text().startswith('"""batch-replay on reduced.mlir, reduced from ')
     assert_differs(test)
 
 
@@ -235,6 +236,8 @@ def test_inputs_of_a_file_show_what_drawn_ones_hide(cli, lowered, tmp_path, monk
     assert "judged on the inputs of small.npz" in cli(*words, "--inputs", "small.npz", code=0).stdout
     found = json.loads(cli(*words, "--inputs", "large.npz", "--json", code=1).stdout)
     assert [Path(path).name for path in found["files"]] == ["reduced.mlir", "test_own_py_Swapped.py", "inputs.npz"]
+    written = Path("found/test_own_py_Swapped.py").read_text()
+    assert " on reduced.mlir, from " in written.splitlines()[0]
     with pytest.raises(AssertionError, match=r"different: inputs of large\.npz"):
         run_tests_of(Path("found/test_own_py_Swapped.py"))
     cli(*words, "--inputs", "found/inputs.npz", code=1)
