@@ -66,7 +66,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write ``content`` beside ``path`` and rename it; OSError when that fails, with nothing left behind."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_hidden(path))
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
@@ -75,6 +75,11 @@ def replace_file(path: Path, content: bytes) -> None:
     finally:  # also when interrupted
         with contextlib.suppress(OSError):
             os.unlink(temporary)
+
+
+def _hidden(path: Path) -> str:
+    """The beginning of a temporary name beside ``path``, short enough for what ``tempfile`` adds."""
+    return f".{path.name[:48]}."
 
 
 @dataclass(frozen=True)
@@ -117,7 +122,7 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes], own: Own) -> No
     require_own_folder(folder, own)
     place = folder.resolve()
     try:
-        with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.") as scratch:
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix=_hidden(place)) as scratch:
             new, old = Path(scratch) / "new", Path(scratch) / "old"
             new.mkdir()
             for name, content in files.items():

@@ -88,8 +88,8 @@ def _interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handle)
-    if held:
-        handle(*held[0])
+        if held:
+            handle(*held[0])
 
 
 @dataclass

@@ -75,17 +75,22 @@ class Store:
 def cache_folder() -> Path | None:
     """``$FUSIONLAB_CACHE``, else ``~/.cache/fusionlab``; None where the variable is ``off``, and without a home."""
     named = os.environ.get(CACHE_VARIABLE) or "~/.cache/fusionlab"
-    return None if named == "off" else expanded(named)
+    return None if named == "off" else expanded(named, CACHE_VARIABLE)
+
+
+def expanded(named: str, variable: str) -> Path | None:
+    """The path ``named``, ``~`` expanded; None where there is no such home folder, with a warning that advises to set
+    ``variable``."""
+    try:
+        return Path(named).expanduser()
+    except RuntimeError:
+        _warn_once(f"{named}: there is no such home folder, so nothing is kept there; set {variable} to another path")
+        return None
 
 
 @functools.cache
-def expanded(named: str) -> Path | None:
-    """The path ``named``, ``~`` expanded; None, with a warning, where the user has no home folder."""
-    try:
-        return Path(named).expanduser()
-    except RuntimeError as error:
-        _log.warning("nothing is kept in %s: %s; set %s to a folder", named, error, CACHE_VARIABLE)
-        return None
+def _warn_once(line: str) -> None:
+    _log.warning("%s", line)
 
 
 def digest_of(*parts: Any) -> str:

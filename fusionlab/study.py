@@ -39,6 +39,7 @@ Progress = Callable[[str], None]
 PassResult = tuple[Pass, Result]
 """A pass and its result, in a pipeline."""
 
+_UNCOMPILABLE = "without the passes undone, XLA cannot compile the program"
 UNCHANGED = Verdict("equal", reason="no pass applied: the program is unchanged")
 
 
@@ -279,7 +280,7 @@ def undo_worse(
     """``steps`` without the passes that make the program worse on the target (``Figures.why_worse_than``).
 
     Single passes are measured only if all together are worse; those after an undone one run again. Where the rest is
-    still worse than ``original``, all are undone.
+    still worse than ``original``, or XLA cannot compile it, all are undone.
     """
     final = _together(original, steps)
     if not final.applied:
@@ -299,22 +300,23 @@ def undo_worse(
             undone.append(Undone(str(pass_), reason))
             result = _without(result, program, reason)
         elif result.applied:
-            program, now = result.program, costs.figures(result.program)
+            program = result.program
+            with contextlib.suppress(CompileError):  # between two that compile: the next is compared with the last
+                now = costs.figures(program)
         kept.append((pass_, result))
-    if still := now.why_worse_than(started_as):
+    if still := _why_worse(costs, _together(original, kept), started_as, _UNCOMPILABLE):
         undone += [Undone(str(pass_), still) for pass_, result in kept if result.applied]
         kept = [(pass_, _without(result, original, still)) for pass_, result in kept]
     return kept, tuple(undone)
 
 
-def _why_worse(costs: CandidateCosts, result: Result, before: Figures) -> str:
-    """``Figures.why_worse_than`` of the program that ``result`` changed; "" for one that XLA cannot compile, which is
-    told when it is measured."""
+def _why_worse(costs: CandidateCosts, result: Result, before: Figures, uncompilable: str = "") -> str:
+    """``Figures.why_worse_than`` of the program that ``result`` changed; ``uncompilable`` if XLA cannot compile it."""
     if not result.applied:
         return ""
     with contextlib.suppress(CompileError):
         return costs.figures(result.program).why_worse_than(before)
-    return ""
+    return uncompilable
 
 
 def _without(result: Result, program: Program, reason: str) -> Result:
@@ -341,6 +343,8 @@ def check(
     asked about the original.
     """
     if not result.applied:
+        if inputs is not None and isinstance(source, Program):
+            _require_inputs_of(original, given, inputs)
         return _of_unchanged(result.events)
     if isinstance(source, Program):
         return _check_file(original, result, given, inputs, oracles)
@@ -377,6 +381,12 @@ def _check_file(
         *(pair if few is None else few.programs), samples=samples, oracles=oracles, time_limit_s=limit_s
     )
     return verdict if few is None else replace(verdict, walkers=few.walkers)
+
+
+def _require_inputs_of(original: Program, given: Circumstances, inputs: Counterexample) -> None:
+    """InputError unless ``inputs`` are of ``original``, at its own shapes or at the few walkers of a check."""
+    few = None if given.check_walkers is None else resized((original,), given.check_walkers)
+    require_fitting(inputs, "--inputs", original, *(() if few is None else few.programs))
 
 
 def at_few_walkers(

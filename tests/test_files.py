@@ -26,6 +26,12 @@ def test_text_and_bytes_with_the_permissions_of_a_new_file(tmp_path):
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
 
 
+def test_the_longest_name_that_a_folder_takes(tmp_path):
+    for name in ("x" * 255, "ä" * 127):
+        write_whole(tmp_path / name, "text")
+        assert (tmp_path / name).read_text() == "text"
+
+
 def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
     (tmp_path / "a").write_text("old")
 

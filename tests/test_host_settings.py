@@ -67,5 +67,6 @@ def test_jax_has_our_settings_in_this_thread_and_the_users_afterwards():
         assert np.geterr()["divide"] == "raise"
 
 
+@pytest.mark.versions
 def test_our_settings_are_contexts_of_this_jax():
     assert [name for name in OWN_SETTINGS if not hasattr(jax, name)] == []

@@ -1,6 +1,7 @@
 """Starting JAX says nothing on stderr, and what native code writes there can be collected."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fusionlab.jax_setup import VARIABLES, captured_stderr
+from fusionlab.jax_setup import VARIABLES, _interrupts_held, captured_stderr
 
 pytestmark = pytest.mark.versions
 
@@ -86,3 +87,23 @@ def test_native_writes_are_collected():
     with captured_stderr() as captured:
         os.write(2, b"from native code\n")
     assert captured.text == "from native code"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_ctrl_c_that_waited_for_an_import_is_raised_after_it(fails):
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    done = []
+
+    def imported():
+        with _interrupts_held():
+            signal.raise_signal(signal.SIGINT)
+            done.append("imported")
+            if fails:
+                raise ImportError("as an extension makes of it")
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            imported()
+        assert (done, signal.getsignal(signal.SIGINT)) == (["imported"], signal.default_int_handler)
+    finally:
+        signal.signal(signal.SIGINT, handler)

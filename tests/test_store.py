@@ -4,11 +4,12 @@ import gzip
 import json
 import logging
 import pwd
+from pathlib import Path
 
 import pytest
 
 from fusionlab.codegen.cache import default_cache
-from fusionlab.store import Store, cache_folder, digest_of, expanded, sources_digest
+from fusionlab.store import Store, _warn_once, cache_folder, digest_of, expanded, sources_digest
 
 
 @pytest.mark.parametrize("suffix", [".json", ".json.gz"])
@@ -53,10 +54,19 @@ def test_without_a_home_nothing_is_kept_and_that_is_told_once(monkeypatch, caplo
     monkeypatch.delenv("HOME")
     monkeypatch.delenv("FUSIONLAB_CACHE", raising=False)
     monkeypatch.setattr(pwd, "getpwuid", no_user)
-    expanded.cache_clear()
+    _warn_once.cache_clear()
     assert (cache_folder(), default_cache(), cache_folder()) == (None, None, None)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    expanded.cache_clear()
+    assert caplog.records[0].getMessage().endswith("; set FUSIONLAB_CACHE to another path")
+    monkeypatch.setenv("HOME", "/home/of/another")
+    assert cache_folder() == Path("/home/of/another/.cache/fusionlab")
+
+
+def test_the_warning_names_the_variable_that_was_set(caplog):
+    _warn_once.cache_clear()
+    assert expanded("~nouser/x", "FUSIONLAB_LOG") is None
+    said = "~nouser/x: there is no such home folder, so nothing is kept there; set FUSIONLAB_LOG to another path"
+    assert caplog.messages == [said]
 
 
 def test_a_digest_follows_every_part():

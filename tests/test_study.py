@@ -112,6 +112,19 @@ def test_a_program_that_xla_cannot_compile_is_told_when_it_is_measured(line):
     assert line({"sine": 10, "cosine": None}, ("sine", "cosine")) == ("cosine", (), [True])
 
 
+def test_a_program_between_two_that_xla_cannot_compile_ends_nothing(line):
+    """Where the rest then cannot be compiled, all is undone; where it can, that is kept."""
+    launches = {"sine": 10, "cosine": None, "tanh": 12, "sqrt": 8}
+    op, undone, applied = line(launches, ("sine", "cosine"), ("cosine", "tanh"))
+    assert (op, applied) == ("sine", [False, False])
+    assert [one.reason for one in undone] == [
+        "10 launches become 12, and neither bytes, temp memory nor FLOPs fall",
+        "without the passes undone, XLA cannot compile the program",
+    ]
+    op, undone, applied = line(launches, ("sine", "cosine"), ("cosine", "sqrt"), ("sqrt", "tanh"))
+    assert (op, len(undone), applied) == ("sqrt", 1, [True, True, False])
+
+
 @pytest.mark.parametrize("keep_worse", [False, True])
 def test_a_study_tells_what_it_undid(keep_worse, program_of_text, monkeypatch):
     monkeypatch.setattr("tests.test_study.READ", [program_of_text])

@@ -15,7 +15,7 @@ from fusionlab.passes.plugins import with_whole_path
 MODULE = "reduced.mlir"
 INPUTS = "inputs.npz"
 
-_TEST = '''"""{pass_name} on {module}, reduced from {provenance}: it must compute the same."""
+_TEST = '''"""{pass_name} on {module}, {origin}: it must compute the same."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def test_{test_name}_keeps_the_numbers():
     assert verdict.passed, f"{{verdict.verdict}}: {{verdict.worst or verdict.reason}}"
 '''
 
-_XLA_TEST = '''"""XLA's pass {xla_pass} on {module}, reduced from {provenance}: it must compute the same."""
+_XLA_TEST = '''"""XLA's pass {xla_pass} on {module}, {origin}: it must compute the same."""
 
 from pathlib import Path
 
@@ -67,7 +67,7 @@ def write_case(
         test_name=test_name,
         module=MODULE,
         platform=platform,
-        provenance=_one_line(program.provenance),
+        origin=("reduced " if inputs is None else "") + _origin(program),
         imports="" if inputs is None else _IMPORTS,
         samples="" if inputs is None else f", [{_SAMPLE}]",
     )
@@ -82,7 +82,7 @@ def write_xla_case(
     text = _XLA_TEST.format(
         xla_pass=xla_pass,
         module=MODULE,
-        provenance=_one_line(program.provenance),
+        origin=_origin(program),
         imports="" if inputs is None else _IMPORTS,
         inputs="" if inputs is None else f", inputs={_SAMPLE}",
     )
@@ -99,6 +99,10 @@ def _write(
         return folder / MODULE, folder / test_file
     inputs.save(folder / INPUTS)
     return folder / MODULE, folder / test_file, folder / INPUTS
+
+
+def _origin(program: Program) -> str:
+    return f"from {_one_line(program.provenance)}"
 
 
 def _one_line(outside: str) -> str:

@@ -24,7 +24,7 @@ VERBS = (
     "models", "paper", "passes", "replays", "roofline", "study",
 )  # fmt: skip
 
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
 class _Verbs(click.Group):
@@ -45,7 +45,10 @@ class _Verbs(click.Group):
             if alone:
                 raise
             _say_usage(error, None)
-        raise click.exceptions.Exit(EXIT_CODES["bad input"])
+            ending = "bad input"
+        except OSError as error:  # of the help or the version, which click has printed
+            ending = _ending_of(error)
+        raise click.exceptions.Exit(EXIT_CODES[ending])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -75,21 +78,29 @@ class _Verbs(click.Group):
                 raise
             say(missing_package(error))
             ending = "bad input"
-        except BrokenPipeError:
-            drop_stdout()
-            ending = "broken pipe"
         except OSError as error:
-            if error.errno not in _NO_SPACE:
-                raise
-            drop_stdout()
-            say(f"{error.filename or 'a file, or standard output'}: cannot be written: {error.strerror}")
-            ending = "bad input"
+            ending = _ending_of(error)
         except (KeyboardInterrupt, click.Abort) as error:
             if isinstance(error, click.Abort):  # the cursor is behind a question
                 click.echo(err=True)
             (ctx.obj or Interruption()).tell(str(error))
             ending = "interrupted"
         raise click.exceptions.Exit(EXIT_CODES[ending])
+
+
+def _ending_of(error: OSError) -> str:
+    """The ending by an output that nobody reads or no disk takes, or by a name too long; other errors are raised."""
+    if isinstance(error, BrokenPipeError):
+        drop_stdout()
+        return "broken pipe"
+    if error.errno == errno.ENAMETOOLONG:
+        say(f"{error.filename}: {error.strerror}")
+    elif error.errno in _NOT_WRITTEN:
+        drop_stdout()
+        say(f"{error.filename or 'a file, or standard output'}: cannot be written: {error.strerror}")
+    else:
+        raise error
+    return "bad input"
 
 
 def _say_usage(error: click.UsageError, verb: str | None) -> None:

@@ -14,7 +14,6 @@ import signal
 import sys
 import tempfile
 import threading
-import time
 import types
 from collections.abc import Iterator
 from typing import NoReturn
@@ -26,32 +25,56 @@ _GRACE_S = 2.0
 
 
 class Interruption:
-    """The interruption of a command: told once, with a line of the command's or that it was interrupted."""
+    """The interruption of a command: one line on stderr, printed once."""
 
     def __init__(self) -> None:
-        self._told, self._seen = threading.Event(), False
+        self._printed, self._left, self._seen = threading.Event(), threading.Event(), False
 
     def tell(self, line: str = "") -> None:
-        """Say so on stderr, unless that is said."""
-        if not self._told.is_set():
-            self._told.set()
+        """Print ``line``, or "interrupted", on stderr, unless a line is printed already."""
+        if not self._printed.is_set():
+            self._printed.set()
             say(line or "interrupted")
 
     @contextlib.contextmanager
     def ending_promptly(self) -> Iterator[None]:
-        """A context, of the main thread of a process of our own, in which SIGINT ends it after a grace period."""
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not ignored, as in the background
-            woken, wakes = os.pipe()
-            os.set_blocking(wakes, False)
-            signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
-            threading.Thread(target=self._end_late, args=(woken,), daemon=True).start()
-            signal.signal(signal.SIGINT, self._see)
+        """A context in which SIGINT ends the process after a grace period; the process is as before after it.
+
+        It does nothing outside the main thread, and where SIGINT is ignored or has another handler.
+        """
+        with self._watched():
+            try:
+                yield
+            except BaseException as error:  # an extension that is being imported makes an ImportError of it
+                if self._seen or isinstance(error, KeyboardInterrupt):
+                    self._end()
+                raise
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        """A context in which SIGINT wakes a thread that ends the process a while after it."""
+        own = threading.current_thread() is threading.main_thread()
+        if not own or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            yield
+            return
+        woken, wakes = os.pipe()
+        os.set_blocking(wakes, False)
+        hook, old = sys.unraisablehook, signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+        watcher = threading.Thread(target=self._end_late, args=(woken,), daemon=True)
+        watcher.start()
+        signal.signal(signal.SIGINT, self._see)
         try:
             yield
-        except BaseException as error:  # an extension that is being imported makes an ImportError of KeyboardInterrupt
-            if self._seen or isinstance(error, KeyboardInterrupt):
-                self._end()
-            raise
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.set_wakeup_fd(old)
+            sys.unraisablehook = hook
+            self._left.set()
+            with contextlib.suppress(BlockingIOError):  # full of signals, which the watcher has seen
+                os.write(wakes, b"\0")
+            watcher.join()
+            os.close(woken)
+            os.close(wakes)
 
     def _see(self, number: int, frame: types.FrameType | None) -> None:
         self._seen = True
@@ -59,18 +82,28 @@ class Interruption:
         signal.default_int_handler(number, frame)
 
     def _end_late(self, woken: int) -> None:
-        """Wait for SIGINT, and end the process a while after it."""
+        """Wait for SIGINT, and end the process a while after it, unless the context is left before."""
         while os.read(woken, 1) != bytes([signal.SIGINT]):
-            pass
-        time.sleep(_GRACE_S)
-        for folder in [one for one in gc.get_objects() if isinstance(one, tempfile.TemporaryDirectory)]:
-            folder.cleanup()  # the main thread is in native code, and does not leave their contexts
-        self._end()
+            if self._left.is_set():
+                return
+        if self._left.wait(_GRACE_S):
+            return
+        try:
+            for folder in [one for one in gc.get_objects() if isinstance(one, tempfile.TemporaryDirectory)]:
+                with contextlib.suppress(OSError):  # native code may be writing into it
+                    folder.cleanup()  # the main thread is in native code, and does not leave their contexts
+        finally:
+            self._end()
 
     def _end(self) -> NoReturn:
         """End the process at once: at a usual exit it would wait for its threads, whatever they wait for."""
-        self.tell()
-        with contextlib.suppress(OSError, ValueError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(EXIT_CODES["interrupted"])
+        unwritable = (OSError, ValueError, AttributeError)  # nobody reads; closed; absent
+        try:
+            with contextlib.suppress(*unwritable):
+                self.tell()
+            with contextlib.suppress(*unwritable):
+                sys.stdout.flush()
+            with contextlib.suppress(*unwritable):
+                sys.stderr.flush()
+        finally:
+            os._exit(EXIT_CODES["interrupted"])

@@ -182,11 +182,14 @@ def require_file_name(name: str, option: str) -> None:
     """InputError unless a file called ``name`` can be written, in a folder that is there; ``option`` is the option that
     named it."""
     folder = Path(name).resolve().parent
-    if Path(name).is_dir():
-        raise InputError(f"{name}: is a folder; {option} names the file to write")
-    if not folder.is_dir():
-        raise InputError(f"{name}: there is no folder {folder}; make it, or name another file with {option}")
-    require_plain_file(Path(name))
+    try:
+        if Path(name).is_dir():
+            raise InputError(f"{name}: is a folder; {option} names the file to write")
+        if not folder.is_dir():
+            raise InputError(f"{name}: there is no folder {folder}; make it, or name another file with {option}")
+        require_plain_file(Path(name))
+    except OSError as error:
+        raise InputError(f"{name}: cannot be written: {error.strerror}; name another file with {option}") from None
     require_writable(folder)
 
 

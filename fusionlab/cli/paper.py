@@ -10,7 +10,7 @@ import click
 
 from fusionlab.cli import options
 from fusionlab.cli.exit_codes import exit_code
-from fusionlab.cli.terminal import say
+from fusionlab.cli.terminal import is_terminal, say
 from fusionlab.errors import InputError
 from fusionlab.files import require_writable, write_whole
 
@@ -95,7 +95,7 @@ def command(
         require_writable(kept.path.resolve().parent)
         quiet = click.get_current_context().params["quiet"]
         try:
-            with MatrixProgress(quiet=quiet, terminal=sys.stderr.isatty()) as progress:
+            with MatrixProgress(quiet=quiet, terminal=is_terminal(sys.stderr)) as progress:
                 run_missing(kept, cells, plan, progress)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"stopped; what was finished is in {record}: run again to go on") from None
@@ -123,7 +123,7 @@ def _ask(count: int, plan: RunPlan, kept: Record) -> None:
 
 
 def _on_a_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
 def _measured(named: str | None, walkers: int) -> dict[Cell, float]:

@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from fusionlab.errors import InputError
 from fusionlab.store import cache_folder, expanded
 
 if TYPE_CHECKING:
@@ -39,18 +40,36 @@ def start() -> None:
     """Import JAX once, without the noise of its plugins; XLA's later output goes to its log."""
     from fusionlab import jax_setup
 
+    _say_warnings()
     keep_native_log()
     jax_setup.load_jax()
 
 
+class _Said(logging.Handler):
+    """Prints a record as every other line for the user."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(self.format(record))
+
+
+def _say_warnings() -> None:
+    """Print our warnings on stderr, unless handlers of the process print them."""
+    ours = logging.getLogger("fusionlab")
+    if not ours.hasHandlers():
+        ours.addHandler(_Said(logging.WARNING))
+
+
 def log_path() -> Path | None:
-    """The path of the native log: ``$FUSIONLAB_LOG``, else ``logs/xla.log`` beside the compile cache; None: stderr."""
+    """The path of the native log; None: stderr.
+
+    It is ``$FUSIONLAB_LOG``, else ``logs/xla.log`` beside the compile cache, else among temporary files.
+    """
     given = os.environ.get(LOG_VARIABLE)
     if given == "-":
         return None
-    if given:
-        return expanded(given)
-    folder = cache_folder()
+    if given and (path := expanded(given, LOG_VARIABLE)) is not None:
+        return path
+    folder = None if given else cache_folder()
     return (_temporary_folder() if folder is None else folder) / "logs" / "xla.log"
 
 
@@ -170,7 +189,10 @@ def say(line: str) -> None:
 
 
 def console_for(as_json: bool) -> Console:
-    """The console for tables: stdout, or none when stdout is for JSON. Wide enough when stdout is not a terminal."""
+    """The console for tables: stdout, or none when stdout is for JSON. Wide enough when stdout is not a terminal.
+
+    InputError when stdout is for JSON and closed.
+    """
     from rich.console import Console
 
     class Results(Console):
@@ -181,9 +203,11 @@ def console_for(as_json: bool) -> Console:
             super().print(*objects, **how)
 
     if as_json:
+        if sys.stdout is None:
+            raise InputError("--json: standard output is closed; open it, or leave out --json")
         return Console(quiet=True)
     # Names and shapes in brackets are not markup: fusionlab[deepqmc].
-    return Results(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 160)
+    return Results(highlight=False, markup=False, emoji=False, width=None if is_terminal(sys.stdout) else 160)
 
 
 def finish(document: Any, as_json: bool) -> None:
@@ -191,7 +215,8 @@ def finish(document: Any, as_json: bool) -> None:
     steps.clear()
     if as_json:
         click.echo(json.dumps(document, indent=2, allow_nan=False, default=str))
-    sys.stdout.flush()
+    if sys.stdout is not None:  # closed by the shell: >&-
+        sys.stdout.flush()
 
 
 def drop_stdout() -> None:
@@ -201,5 +226,10 @@ def drop_stdout() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
+def is_terminal(stream: IO[str] | None) -> bool:
+    """True for a terminal; False for a stream that the shell closed, which Python has as None."""
+    return stream is not None and stream.isatty()
+
+
 def _can_tick() -> bool:
-    return sys.stderr.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
+    return is_terminal(sys.stderr) and os.environ.get("TERM", "") not in ("", "dumb")

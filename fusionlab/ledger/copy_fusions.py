@@ -20,7 +20,7 @@ from typing import Any
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction, Shape
 
 STATIC_SLICES_SINCE = (0, 10, 2)
-"""The version of jaxlib; nothing in the text tells it."""
+"""The first version of jaxlib that copies these. HLO text does not name the version that wrote it."""
 
 _VIEWS = ("bitcast", "reshape")
 _SLICES = ("slice", "dynamic-slice", "dynamic-update-slice")

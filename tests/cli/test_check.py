@@ -104,6 +104,14 @@ def test_inputs_fit_what_the_check_of_a_rewriting_compared(cli, as_json, tmp_pat
     assert "--inputs: inputs of another program: they are float32[7, 4, 3]" in cli(*arguments, code=2).stderr
 
 
+def test_inputs_are_of_the_program_also_where_no_pass_applies(cli, files, tmp_path):
+    np.savez(tmp_path / "two.npz", X, X)
+    np.savez(tmp_path / "one.npz", X)
+    words = ("check", files["reassociated"], "--pass", "batch-replay", "--target", "cpu", "--quiet", "--inputs")
+    assert "--inputs: inputs of another program: they are float32" in cli(*words, tmp_path / "two.npz", code=2).stderr
+    assert "no pass applied" in cli(*words, tmp_path / "one.npz", code=0).stdout
+
+
 def test_a_file_and_passes(as_json, files, processes):
     document = as_json("check", files["a"], "--pass", "batch-replay", "--target", "cpu")
     assert document["pipeline"] == "batch-replay"

@@ -115,14 +115,60 @@ logging.getLogger("fusionlab.passes.pipeline").error("pass x failed", exc_info=Z
         assert said(full) == "our line\n"
 
 
-@pytest.mark.parametrize("more", [[], ["--json"]])
-def test_a_full_disk_behind_stdout_is_one_line(more, tmp_path):
+@pytest.mark.parametrize("words", ["passes", "passes --json", "passes --help", "--help", "--version"])
+def test_a_full_disk_behind_stdout_is_one_line(words, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUSIONLAB_CACHE": str(tmp_path)}
-    command = [sys.executable, "-m", "fusionlab", "passes", *more]
+    command = [sys.executable, "-m", "fusionlab", *words.split()]
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment, check=False)
     assert done.returncode == 2
     assert re.fullmatch(r"fusionlab: .*cannot be written: No space left on device\n", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "closed", "code", "said"),
+    [
+        ("passes", "stdout", 0, ""),
+        ("passes --json", "stdout", 2, "fusionlab: --json: standard output is closed; open it, or leave out --json\n"),
+        ("passes", "stderr", 0, ""),
+        ("paper", "stdin", 2, "start it with --yes"),
+        ("paper", "stderr", 2, ""),
+    ],
+)
+def test_a_stream_that_the_shell_closed(words, closed, code, said, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, closed, None)
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    monkeypatch.undo()
+    assert ended.value.code == code
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "apply FILE --pass licm --target cpu --out NAME",
+        "dump NAME",
+        "bisect FILE --pass licm --out NAME",
+        "compare NAME",
+    ],
+)
+def test_a_name_that_is_too_long_is_one_line(words, replay_file, cli):
+    given = {"FILE": replay_file, "NAME": "x" * 300}
+    said = cli(*(given.get(word, word) for word in words.split()), "--quiet", code=2).stderr
+    assert re.fullmatch(r"fusionlab: x{300}: .*File name too long.*\n", said)
+
+
+def test_a_log_in_no_home_folder_is_one_line(tmp_path):
+    variables = {"FUSIONLAB_CACHE": str(tmp_path), "FUSIONLAB_LOG": "~nouser/x", "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "fusionlab", "passes"], capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+    )  # fmt: skip
+    assert re.fullmatch(r"fusionlab: ~nouser/x: .*; set FUSIONLAB_LOG to another path\n", done.stderr)
+    [log] = tmp_path.glob("fusionlab-*/logs/xla.log")
+    assert log.is_file()
 
 
 def test_the_log_lies_beside_the_cache(tmp_path, monkeypatch):

@@ -15,6 +15,8 @@ from fusionlab.ledger.ledger import SCHEDULED_HLO, count_launches, launches
 from tests.ledger.by_hand import compiled_of, text_of
 from tests.optional_packages import needs_the_cuda_plugin
 
+pytestmark = pytest.mark.versions
+
 TEXT = text_of("copy_fusions.hlo")
 
 
