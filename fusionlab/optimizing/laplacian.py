@@ -18,8 +18,8 @@ from fusionlab.errors import InputError
 from fusionlab.host_settings import own_settings
 from fusionlab.optimizing.optimize import optimize
 
-_AT_ONCE = 1024
-"""Coordinates for which matrices of all pairs of them may be formed."""
+_AT_ONCE = 8192
+"""Coordinates for which matrices of all pairs of them may be formed: 256 MiB in float32."""
 
 
 def laplacian(
@@ -47,7 +47,7 @@ def laplacian(
     It is the usual loop over coordinates (a Jacobian-vector product of the gradient for each), under
     ``fusionlab.optimize`` with the pass ``fuse-jvp-replay``: with ``jax.vmap`` around it, the batched function's loop
     becomes one forward pass and is compared with the loop; the attribute ``fusionlab`` of the returned function has the
-    ``report()``. Where second derivatives do not depend on ``x`` there is no loop, up to 1,024 coordinates. It composes
+    ``report()``. Where second derivatives do not depend on ``x`` there is no loop, up to 8,192 coordinates. It composes
     with ``jax.jit``, ``jax.vmap``, ``jax.grad`` and ``shard_map``. ``options`` are those of ``fusionlab.optimize``;
     ``static_argnums`` and the like number the arguments of ``function``.
 

@@ -184,16 +184,15 @@ def test_second_derivatives_that_do_not_depend_on_the_positions_have_no_loop(fun
     assert "while" not in jax.jit(jax.vmap(laplacian)).lower(X).as_text()
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::fusionlab.errors.FallbackWarning")
-def test_many_coordinates_have_no_matrix_of_their_pairs():
+@pytest.mark.parametrize(("function", "second"), [(lambda x: jnp.sum(x**2), 2), (cubes, 6)], ids=["squares", "cubes"])
+def test_many_coordinates_have_no_matrix_of_their_pairs(function, second, monkeypatch):
     """Where second derivatives do not depend on the positions, too."""
-    count = 1030
-    laplacian = fusionlab.laplacian(lambda x: jnp.sum(x**2), **QUICK)
-    x = jnp.ones(count)
-    same(laplacian(x), (jnp.float32(2 * count), 2 * x))
-    assert f"{count}x{count}" not in jax.jit(laplacian).lower(x).as_text()
-    assert f"{count - 10}x{count - 10}" in jax.jit(laplacian).lower(x[10:]).as_text()
+    module = sys.modules["fusionlab.optimizing.laplacian"]
+    monkeypatch.setattr(module, "_AT_ONCE", 50)
+    few, many = (jax.make_jaxpr(lambda x: module._of_real(function, x))(jnp.ones(count)) for count in (50, 51))
+    assert "[50,50]" in str(few)
+    assert "[51,51]" not in str(many)
+    same(jax.jit(lambda x: module._of_real(function, x)[0])(jnp.ones(51)), jnp.float32(51 * second))
 
 
 @pytest.mark.slow
