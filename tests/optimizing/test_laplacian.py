@@ -1,6 +1,6 @@
 """``fusionlab.laplacian``: the numbers of a Hessian's trace, one forward pass under vmap, and what is refused."""
 
-import sys
+import importlib
 import warnings
 
 import jax
@@ -187,7 +187,7 @@ def test_second_derivatives_that_do_not_depend_on_the_positions_have_no_loop(fun
 @pytest.mark.parametrize(("function", "second"), [(lambda x: jnp.sum(x**2), 2), (cubes, 6)], ids=["squares", "cubes"])
 def test_many_coordinates_have_no_matrix_of_their_pairs(function, second, monkeypatch):
     """Where second derivatives do not depend on the positions, too."""
-    module = sys.modules["fusionlab.optimizing.laplacian"]
+    module = importlib.import_module("fusionlab.optimizing.laplacian")
     monkeypatch.setattr(module, "_AT_ONCE", 50)
     few, many = (jax.make_jaxpr(lambda x: module._of_real(function, x))(jnp.ones(count)) for count in (50, 51))
     assert "[50,50]" in str(few)
@@ -197,7 +197,7 @@ def test_many_coordinates_have_no_matrix_of_their_pairs(function, second, monkey
 
 @pytest.mark.slow
 def test_the_loop_of_many_coordinates_is_a_forward_pass(monkeypatch):
-    monkeypatch.setattr(sys.modules["fusionlab.optimizing.laplacian"], "_AT_ONCE", 5)
+    monkeypatch.setattr(importlib.import_module("fusionlab.optimizing.laplacian"), "_AT_ONCE", 5)
     laplacian = alone(of(PARAMETERS))
     same(jax.vmap(laplacian)(X), jax.vmap(lambda x: expected(of(PARAMETERS), x))(X))
     assert any("are the Laplacian of" in str(event) for event in decision_of(laplacian).events)
