@@ -127,13 +127,13 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes], own: Own) -> No
             new.mkdir()
             for name, content in files.items():
                 write_whole(new / name, content)
-            if place.exists():
-                os.chmod(new, stat.S_IMODE(place.stat().st_mode))
-                os.rename(place, old)
             try:
+                if place.exists():
+                    os.chmod(new, stat.S_IMODE(place.stat().st_mode))
+                    os.rename(place, old)
                 os.rename(new, place)
-            except OSError:
-                if old.exists():
+            except BaseException:  # an interrupt, too: what is in scratch is deleted
+                if old.exists() and not place.exists():
                     os.rename(old, place)
                 raise
     except OSError as error:

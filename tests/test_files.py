@@ -140,18 +140,27 @@ def test_the_current_directory_is_not_replaced(tmp_path, monkeypatch):
             require_own_folder(Path(name), OWN)
 
 
-def test_where_the_new_folder_cannot_be_put_in_place_the_old_one_stays(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [(OSError(28, "No space left on device"), InputError), (KeyboardInterrupt(), KeyboardInterrupt)],
+    ids=["full", "interrupt"],
+)
+@pytest.mark.parametrize("at", ["old", "place"])
+def test_where_the_new_folder_is_not_put_in_place_the_old_one_stays(tmp_path, monkeypatch, at, error, raised):
+    """It fails just after the old folder is moved away, or when the new one is moved to its place."""
     folder = tmp_path / "study"
     write_folder(folder, {**MARK, "one.txt": "old"}, OWN)
     rename = os.rename
 
     def fails(source, target):
-        if str(source).endswith("new"):
-            raise OSError(28, "No space left on device")
+        if at == "place" and Path(source).name == "new":
+            raise error
         rename(source, target)
+        if at == "old" and Path(target).name == "old":
+            raise error
 
     monkeypatch.setattr(os, "rename", fails)
-    with pytest.raises(InputError, match="No space left"):
+    with pytest.raises(raised, match="No space left" if raised is InputError else None):
         write_folder(folder, {**MARK, "one.txt": "new"}, OWN)
     assert (folder / "one.txt").read_text() == "old"
     assert list(tmp_path.iterdir()) == [folder]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import inspect
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -11,10 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.extend.core import Literal
-from jax.typing import ArrayLike
 
 from fusionlab.errors import InputError
+from fusionlab.host_settings import own_settings
 from fusionlab.optimizing.optimize import optimize
+
+_AT_ONCE = 8192
+"""Coordinates for which matrices of all pairs of them may be formed: 256 MiB in float32."""
 
 
 def laplacian(
@@ -35,50 +40,60 @@ def laplacian(
 
     ``x`` is the argument ``argnums``, an array or a tree of arrays, or a tuple of the arguments of several numbers: the
     sum is over all coordinates in it. The gradient has its structure; ``weights`` may have it, too, or that of its
-    upper levels. Where ``function`` returns an array or a tree of arrays, each element has a Laplacian: these have the
-    structure of the value, and each array [*S] of it has gradients [*S, ...], as with ``jax.jacrev``.
+    upper levels, with lists for tuples. Where ``function`` returns an array or a tree of arrays, each element has a
+    Laplacian: these have the structure of the value, and each array [*S] of it has gradients [*S, ...], as with
+    ``jax.jacrev``.
 
     It is the usual loop over coordinates (a Jacobian-vector product of the gradient for each), under
     ``fusionlab.optimize`` with the pass ``fuse-jvp-replay``: with ``jax.vmap`` around it, the batched function's loop
     becomes one forward pass and is compared with the loop; the attribute ``fusionlab`` of the returned function has the
-    ``report()``. Where second derivatives do not depend on ``x`` there is no loop. It composes with ``jax.jit``,
-    ``jax.vmap``, ``jax.grad`` and ``shard_map``. ``options`` are those of ``fusionlab.optimize``.
+    ``report()``. Where second derivatives do not depend on ``x`` there is no loop, up to 8,192 coordinates. It composes
+    with ``jax.jit``, ``jax.vmap``, ``jax.grad`` and ``shard_map``. ``options`` are those of ``fusionlab.optimize``;
+    ``static_argnums`` and the like number the arguments of ``function``.
 
     The signature is that of DeepQMC's ``laplacian_factory``. ``sparsity_threshold`` is an option of
     ``folx.ForwardLaplacianOperator``, whose place in a configuration this can take; it has no effect: the directions
     that a value depends on are found when the program is compiled.
 
-    InputError: weights that are not positive; a function whose value is not inexact, ``x`` that is not real, or
-    arguments that are not there.
+    InputError: weights that are not positive, or not like ``x``; a function whose value is not inexact, ``x`` that is
+    not real, arguments that are not there, named twice, or static.
     """
     if not callable(function):
         raise InputError(f"laplacian takes a function, not {function!r}")
-    is_one = isinstance(argnums, int)
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    if weights is not None:
-        jax.tree.map(_require_positive, weights)
+    is_one = not isinstance(argnums, Sequence | np.ndarray)
+    numbers = _numbers(argnums, is_one)
+    signature = _signature(function)
+    _require_dynamic(numbers, signature, options)
+    with own_settings():
+        given = None if weights is None else jax.tree.map(_weight, weights)
 
     # With x = y * scale, the Laplacian with respect to y has the weights scale^2.
-    def of_scaled(y: Any, scale: Any, others: Any, named: Any) -> tuple[Any, Any, Any]:
+    def of_scaled(*pairs_and_others: Any, **named: Any) -> tuple[Any, Any, Any]:
+        at = _places(numbers, len(pairs_and_others))
+        y = tuple(pairs_and_others[n][0] for n in at)
+        scale = tuple(pairs_and_others[n][1] for n in at)
+
         def of_tree(tree: Any) -> Any:
-            return function(*_joined(numbers, tree if scale is None else _times(tree, scale), others), **named)
+            x = tree if weights is None else jax.tree.map(jnp.multiply, tree, scale)
+            return function(*_replaced(pairs_and_others, at, x), **named)
 
         return _of_tree(of_tree, y)
 
     of_scaled.__name__ = f"laplacian of {getattr(function, '__name__', type(function).__name__)}"
+    if signature is not None:
+        of_scaled.__signature__ = signature  # type: ignore[attr-defined]
     optimized = optimize(of_scaled, **options).of_laplacian()
 
     @functools.wraps(function)
     def laplacian_of(*arguments: Any, **named: Any) -> tuple[Any, ...]:
-        x, others = _parted(numbers, arguments)
-        x = jax.tree_util.tree_map_with_path(_real_array, x)
+        at = _places(numbers, len(arguments))
+        x = jax.tree_util.tree_map_with_path(_real_array, tuple(arguments[n] for n in at))
         if not jax.tree.leaves(x):
             raise InputError("laplacian: x has no arrays")
-        scale = None if weights is None else _scales((weights,) if is_one else weights, x)
-        y = x if scale is None else jax.tree.map(jnp.divide, x, scale)
-        total, gradients, value = optimized(y, scale, others, named)
-        if scale is not None:
-            gradients = [jax.tree.map(jnp.divide, gradient, scale) for gradient in gradients]
+        y, scale = (x, (None,) * len(x)) if given is None else _scaled(x, given, is_one)
+        total, gradients, value = optimized(*_replaced(arguments, at, zip(y, scale, strict=True)), **named)
+        if given is not None:
+            gradients = _over(gradients, scale)
         of_values = [gradient[0] if is_one else gradient for gradient in gradients]
         gradient = jax.tree.unflatten(jax.tree.structure(value), of_values)
         return (total, gradient, value) if has_value else (total, gradient)
@@ -87,20 +102,61 @@ def laplacian(
     return laplacian_of
 
 
-def _parted(numbers: Sequence[int], arguments: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The arguments of these numbers, and the others; InputError where one is not there."""
-    count = len(arguments)
+def _numbers(argnums: Any, is_one: bool) -> tuple[int, ...]:
+    """``argnums`` as integers; InputError where they are not, or name no argument or one twice."""
+    try:
+        numbers = tuple(operator.index(n) for n in ([argnums] if is_one else argnums))
+    except TypeError:
+        raise InputError(
+            f"laplacian: argnums is the number of an argument, or a tuple of numbers, not {argnums!r}"
+        ) from None
+    if not numbers:
+        raise InputError("laplacian: argnums names no argument; the first is 0")
+    _require_different(numbers, numbers)
+    return numbers
+
+
+def _require_different(numbers: Sequence[int], at: Sequence[int]) -> None:
+    if len(set(at)) < len(at):
+        raise InputError(f"laplacian: argnums {tuple(numbers)} names one argument twice; name each once")
+
+
+def _places(numbers: Sequence[int], count: int) -> list[int]:
+    """The places of the arguments of these numbers among ``count``; InputError where one is not there, or is twice."""
     if wrong := [n for n in numbers if not -count <= n < count]:
         raise InputError(f"laplacian: there is no argument {wrong[0]}, of the {count} by position")
     at = [n % count for n in numbers]
-    return tuple(arguments[n] for n in at), tuple(one for n, one in enumerate(arguments) if n not in at)
+    _require_different(numbers, at)
+    return at
 
 
-def _joined(numbers: Sequence[int], x: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    """The arguments that ``_parted`` parts."""
-    count, rest = len(x) + len(others), iter(others)
-    given = dict(zip([n % count for n in numbers], x, strict=True))
-    return [given[n] if n in given else next(rest) for n in range(count)]
+def _replaced(arguments: Sequence[Any], at: Sequence[int], new: Iterable[Any]) -> list[Any]:
+    """``arguments`` with ``new`` ones at the places ``at``."""
+    by_place = dict(zip(at, new, strict=True))
+    return [by_place.get(n, one) for n, one in enumerate(arguments)]
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):  # as of some builtins
+        return None
+
+
+def _require_dynamic(numbers: Sequence[int], signature: inspect.Signature | None, options: dict[str, Any]) -> None:
+    """InputError where an option makes one of the arguments of these numbers static."""
+    static = {*_several(options.get("static_argnums")), *_several(options.get("static_argnames"))}
+    names = () if signature is None else tuple(signature.parameters)
+    for n in numbers:
+        here = {n, n % len(names), n % len(names) - len(names), names[n]} if -len(names) <= n < len(names) else {n}
+        if here & static:
+            raise InputError(f"laplacian: argument {n} is x, and an option makes it static; remove it from static_arg*")
+
+
+def _several(option: Any) -> tuple[Any, ...]:
+    if option is None:
+        return ()
+    return (option,) if isinstance(option, str | int) else tuple(option)
 
 
 def _of_tree(function: Callable[[Any], Any], x: Any) -> tuple[Any, list[Any], Any]:
@@ -111,7 +167,9 @@ def _of_tree(function: Callable[[Any], Any], x: Any) -> tuple[Any, list[Any], An
     leaves, structure = jax.tree.flatten(x)
     flat = leaves[0].reshape(-1)
     if len(leaves) > 1:
-        flat = jnp.concatenate([leaf.reshape(-1).astype(jnp.result_type(*leaves)) for leaf in leaves])
+        with own_settings():
+            dtype = jnp.result_type(*leaves)
+        flat = jnp.concatenate([leaf.reshape(-1).astype(dtype) for leaf in leaves])
     ends = np.cumsum([leaf.size for leaf in leaves])
 
     def parts(rows: Any, *shape: int) -> Any:
@@ -174,13 +232,24 @@ def _part(function: Callable[[Any], Any], part: Callable[[Any], Any], x: Any) ->
 def _of_real(function: Callable[[Any], Any], x: Any) -> tuple[Any, Any, Any]:
     """The value is returned, so that the program computes it: it is what the forward pass starts from."""
     (value, gradient), pushed = jax.linearize(jax.value_and_grad(function), x)
-    unit = _varying(jnp.eye(x.size, dtype=x.dtype), x)
     zero = _varying(jnp.zeros((), gradient.dtype), gradient)
     if x.size == 0:
         return zero, gradient, value
+    if x.size > _AT_ONCE:
+        every = _varying(jnp.arange(x.size), x)
+
+        def term(k: Any) -> Any:
+            return pushed((every == jnp.asarray(k, every.dtype)).astype(x.dtype))[1][k]
+
+        return _sum_of_loop(term, x.size, zero), gradient, value
+    unit = _varying(jnp.eye(x.size, dtype=x.dtype), x)
     if _has_constant_hessian(function, x):
         return jnp.trace(jax.vmap(lambda row: pushed(row)[1])(unit)), gradient, value
-    return lax.fori_loop(0, x.size, lambda k, total: total + pushed(unit[k])[1][k], zero), gradient, value
+    return _sum_of_loop(lambda k: pushed(unit[k])[1][k], x.size, zero), gradient, value
+
+
+def _sum_of_loop(term: Callable[[Any], Any], count: int, zero: Any) -> Any:
+    return lax.fori_loop(0, count, lambda k, total: total + term(k), zero)
 
 
 def _has_constant_hessian(function: Callable[[Any], Any], x: Any) -> bool:
@@ -210,10 +279,6 @@ def _varying(array: jax.Array, like: jax.Array) -> jax.Array:
     return lax.pcast(array, axes, to="varying") if hasattr(lax, "pcast") else lax.pvary(array, axes)
 
 
-def _times(tree: Any, scale: Any) -> Any:
-    return jax.tree.map(jnp.multiply, tree, scale)
-
-
 def _real_array(path: Any, leaf: Any) -> jax.Array:
     """A leaf of ``x`` as an array; InputError, with its place, for one that is not real and of floating point."""
     where = "x" + jax.tree_util.keystr(path[1:])
@@ -227,37 +292,104 @@ def _real_array(path: Any, leaf: Any) -> jax.Array:
     raise InputError(f"laplacian: {where} is real and of floating point, not {array.dtype}{instead}")
 
 
-def _scales(weights: Any, x: Any) -> Any:
-    """The square roots of ``weights``, a tree like ``x``, or like upper levels of it, as a tree like ``x``."""
+@own_settings()
+def _scaled(x: tuple[Any, ...], weights: Any, is_one: bool) -> tuple[Any, Any]:
+    """``y`` and ``scale`` with ``x`` = y * scale, tuples of trees like ``x``, and scale^2 = ``weights``.
 
-    def of_branch(weight: Any, branch: Any) -> Any:
-        return jax.tree.map(
-            lambda leaf: _broadcast(jnp.sqrt(jnp.asarray(weight)), leaf.shape).astype(leaf.dtype), branch
-        )
+    The weights are those of the only item of ``x`` if it ``is_one``.
+    """
+    scale = (_scales(weights, x[0], "x"),) if is_one else _scales(weights, x, "x")
+    return jax.tree.map(jnp.divide, x, scale), scale
 
-    if len(x) == 1 and isinstance(x[0], jax.Array):
-        return (of_branch(jnp.asarray(weights[0]), x[0]),)
+
+@own_settings()
+def _over(gradients: Any, scale: Any) -> Any:
+    """``gradients``, trees of arrays [*S, ...], divided by the tree ``scale`` of arrays [...]; of their dtypes."""
+
+    def divided(gradient: Any, scale: Any) -> Any:
+        return (gradient / scale).astype(gradient.dtype)
+
+    return [jax.tree.map(divided, gradient, scale) for gradient in gradients]
+
+
+def _scales(weights: Any, x: Any, where: str) -> Any:
+    """The square roots of ``weights``, a tree like ``x``, or like upper levels of it, as a tree like ``x``.
+
+    A tuple and a list are the same. Where ``x`` has one item, ``weights`` may be those of the item.
+    """
+    if isinstance(x, jax.Array):
+        return _scale_of_array(weights, x, where)
+    items, structure = _one_level(x)
+    names = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(x, is_leaf=_below(x))]
+    parts, of_weights = _one_level(weights)
+    of_same_length = isinstance(weights, tuple | list) and isinstance(x, tuple | list) and len(parts) == len(items)
+    if structure != of_weights and not of_same_length:
+        if not (isinstance(weights, np.ndarray | jax.Array) or (isinstance(x, tuple | list) and len(items) == 1)):
+            raise InputError(
+                f"laplacian: the weights are not a tree like x: {where} is {_shown(x)}, its weights are "
+                f"{_shown(weights)}; give one number, or the weights of each"
+            )
+        parts = [weights] * len(items)
+    return structure.unflatten(
+        [_scales(part, item, where + name) for part, item, name in zip(parts, items, names, strict=True)]
+    )
+
+
+def _one_level(tree: Any) -> tuple[list[Any], Any]:
+    leaves, structure = jax.tree.flatten(tree, is_leaf=_below(tree))
+    return leaves, structure
+
+
+def _below(tree: Any) -> Callable[[Any], bool]:
+    return lambda node: node is not tree
+
+
+def _shown(tree: Any) -> str:
+    if isinstance(tree, dict):
+        return f"a dict of {', '.join(map(repr, tree)) or 'nothing'}"
+    if isinstance(tree, tuple | list):
+        return f"a {type(tree).__name__} of {len(tree)}"
+    return type(tree).__name__
+
+
+def _scale_of_array(weights: Any, x: jax.Array, where: str) -> jax.Array:
     try:
-        return jax.tree.map(of_branch, weights if _is_tree(weights) else (weights,) * len(x), x)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"laplacian: the weights are not a tree like x: {str(error).splitlines()[0]}") from None
-
-
-def _is_tree(weights: Any) -> bool:
-    return isinstance(weights, tuple | list)
-
-
-def _broadcast(scales: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+        if not isinstance(weights, tuple | list | np.ndarray | jax.Array):
+            raise TypeError
+        if any(isinstance(one, jax.core.Tracer) for one in jax.tree.leaves(weights)):
+            scale = jnp.sqrt(jnp.asarray(weights))
+        else:
+            scale = np.sqrt(np.asarray(weights, np.float64))
+    except (TypeError, ValueError):
+        raise InputError(
+            f"laplacian: the weights of {where} are {_shown(weights)} and no array; give a number, or an array that "
+            f"broadcasts to {x.shape}"
+        ) from None
     try:
-        return jnp.broadcast_to(scales, shape)
+        return jnp.asarray(jnp.broadcast_to(scale, x.shape), x.dtype)
     except ValueError:
-        raise InputError(f"laplacian: weights of shape {scales.shape} are not those of x, {shape}") from None
+        raise InputError(f"laplacian: weights of shape {scale.shape} are not those of {where}, {x.shape}") from None
 
 
-def _require_positive(weights: ArrayLike) -> None:
-    """InputError unless all ``weights`` are positive; what is traced has no values to check."""
-    if isinstance(weights, jax.core.Tracer):
-        return
-    given = np.asarray(weights, np.float64)
-    if not (np.isfinite(given) & (given > 0)).all():
+def _weight(weight: Any) -> Any:
+    """A leaf of weights as an array of float64; what is traced has no values to check, and is returned as it is.
+
+    InputError unless it is real and positive.
+    """
+    if isinstance(weight, jax.core.Tracer):
+        dtype = weight.dtype
+    else:
+        try:
+            weight = np.asarray(weight)
+        except (TypeError, ValueError):
+            raise InputError(f"laplacian: weights are positive numbers, one per coordinate, not {weight!r}") from None
+        dtype = weight.dtype
+    if not (jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer)):
+        given = dtype if isinstance(weight, jax.core.Tracer) or weight.ndim else repr(weight.item())
+        raise InputError(f"laplacian: weights are positive numbers, one per coordinate, not {given}")
+    if isinstance(weight, jax.core.Tracer):
+        return weight
+    weight = weight.astype(np.float64)
+    if not (np.isfinite(weight) & (weight > 0)).all():
         raise InputError("laplacian: weights are positive numbers, one per coordinate")
+    return weight

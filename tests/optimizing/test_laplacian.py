@@ -1,5 +1,6 @@
 """``fusionlab.laplacian``: the numbers of a Hessian's trace, one forward pass under vmap, and what is refused."""
 
+import importlib
 import warnings
 
 import jax
@@ -11,10 +12,18 @@ import fusionlab
 from fusionlab.errors import FallbackWarning
 from tests.optimizing.functions import arguments, decision_of, log_psi
 
-pytestmark = pytest.mark.slow
-
 WEIGHTS = np.linspace(0.5, 2.0, 6).reshape(2, 3)
 PARAMETERS, X = arguments(5)
+QUICK = {"cache": False, "check": "never", "exact_s": 0}
+R = jnp.asarray([0.1, 0.2, 0.3])
+
+
+def sines(x):
+    return jnp.sum(jnp.sin(x))
+
+
+def cubes(x):
+    return jnp.sum(x**3)
 
 
 def of(parameters):
@@ -37,7 +46,7 @@ def same(found, wanted):
         np.testing.assert_allclose(one, other, 2e-4, 2e-4)
 
 
-@pytest.mark.by_turns(4, "mass")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "weights", [(), (WEIGHTS,), (2.0,), (np.array([[1.0], [3.0]]),)], ids=["none", "each", "one", "mass"]
 )
@@ -47,6 +56,41 @@ def test_the_numbers_and_a_forward_pass_under_vmap(weights):
     assert any("are the Laplacian of" in str(event) for event in decision_of(laplacian).events)
 
 
+@pytest.mark.filterwarnings("ignore::fusionlab.errors.FallbackWarning")
+@pytest.mark.by_turns(1, "list-argnums1")
+@pytest.mark.parametrize("argnums", [0, (0,), [-1]])
+@pytest.mark.parametrize(
+    "weights",
+    [np.array([1.0, 2.0, 3.0]), [1.0, 2, 3.0], (1.0, 2.0, 3.0), 2.0, np.float32(2), jnp.ones(1, jnp.bfloat16)],
+    ids=["array", "list", "tuple", "scalar", "number", "device"],
+)
+def test_weights_of_one_argument(argnums, weights):
+    total, gradient = fusionlab.laplacian(sines, weights, argnums=argnums, **QUICK)(R)
+    each = np.broadcast_to(np.asarray(weights, np.float32), (3,))
+    same(total, -(each * jnp.sin(R)).sum())
+    same(gradient, jnp.cos(R) if argnums == 0 else (jnp.cos(R),))
+
+
+@pytest.mark.filterwarnings("ignore::fusionlab.errors.FallbackWarning")
+def test_lists_are_weights_of_trees():
+    """And numbers, where the arguments have as many; an array is that of each argument."""
+    x = (R, R)
+    for weights, wanted in (
+        ([1.0, 2.0], (1, 2)),
+        ([[1.0, 2.0, 3.0], 2.0], ([1, 2, 3], 2)),
+        (np.array([1.0, 2.0, 3.0]), ([1, 2, 3],) * 2),
+        ((2.0, {}), None),
+    ):
+        laplacian = fusionlab.laplacian(lambda a, b: sines(a) + cubes(b), weights, argnums=(0, 1), **QUICK)
+        if wanted is None:
+            with pytest.raises(fusionlab.InputError, match=r"weights of x\[1\] are a dict of nothing and no array"):
+                laplacian(*x)
+        else:
+            of_a, of_b = (jnp.asarray(one, jnp.float32) for one in wanted)
+            same(laplacian(*x)[0], -(of_a * jnp.sin(R)).sum() + (of_b * 6 * R).sum())
+
+
+@pytest.mark.slow
 def test_weights_that_are_traced():
     found = jax.jit(lambda weights, x: jax.vmap(alone(of(PARAMETERS), weights))(x))(WEIGHTS, X)
     same(found, jax.vmap(lambda x: expected(of(PARAMETERS), x, WEIGHTS))(X))
@@ -94,6 +138,21 @@ def test_complex_values_part_by_part():
         (lambda: alone(jnp.sum)({"r": object()}), r"x\['r'\] is an array"),
         (lambda: alone(jnp.sum)({}), "no arrays"),
         (lambda: fusionlab.laplacian(jnp.sum, argnums=1)(X[0]), "no argument 1"),
+        (lambda: fusionlab.laplacian(jnp.sum, argnums=(0, 0)), r"\(0, 0\) names one argument twice"),
+        (lambda: fusionlab.laplacian(jnp.sum, argnums=(0, -2))(X[0], 1.0), r"\(0, -2\) names one argument twice"),
+        (lambda: fusionlab.laplacian(jnp.sum, argnums="x"), "number of an argument, or a tuple of numbers, not 'x'"),
+        (lambda: fusionlab.laplacian(jnp.sum, argnums=1.5), "number of an argument, or a tuple of numbers, not 1.5"),
+        (lambda: fusionlab.laplacian(jnp.sum, argnums=()), "names no argument"),
+        (lambda: fusionlab.laplacian(jnp.sum, "a"), "positive numbers, one per coordinate, not 'a'"),
+        (lambda: fusionlab.laplacian(jnp.sum, 1j), "positive numbers, one per coordinate, not 1j"),
+        (lambda: fusionlab.laplacian(jnp.sum, [True]), "positive numbers, one per coordinate, not True"),
+        (lambda: fusionlab.laplacian(jnp.sum, np.ones(3, complex)), "one per coordinate, not complex128"),
+        (lambda: fusionlab.laplacian(jnp.sum, object()), "positive numbers, one per coordinate, not <object"),
+        (lambda: fusionlab.laplacian(jnp.sum, {"a": 1.0})(X[0]), "weights of x are a dict of 'a' and no array"),
+        (lambda: fusionlab.laplacian(jnp.sum, [[1.0, 2.0], [1.0]])(X[0]), "weights of x are a list of 2 and no array"),
+        (lambda: fusionlab.laplacian(jnp.sum, [1.0] * 3, argnums=(0, 1))(X[0], X[0]), "a tuple of 2.* list of 3"),
+        (lambda: fusionlab.laplacian(cubes, static_argnums=0), "argument 0 is x, and an option makes it static"),
+        (lambda: fusionlab.laplacian(cubes, static_argnames="x"), "argument 0 is x, and an option makes it static"),
         (lambda: fusionlab.laplacian(jnp.sum, {"q": 1.0})({"r": X[0]}), "not a tree like x"),
         (lambda: alone(jnp.sum)(jnp.arange(3)), "floating point"),
         (lambda: fusionlab.laplacian(jnp.sum, walkers=3), "option of optimize"),
@@ -117,6 +176,7 @@ CONSTANT = {
 }  # fmt: skip
 
 
+@pytest.mark.by_turns(1, "product")
 @pytest.mark.parametrize("function", [pytest.param(function, id=name) for name, function in CONSTANT.items()])
 def test_second_derivatives_that_do_not_depend_on_the_positions_have_no_loop(function):
     laplacian = fusionlab.laplacian(function, cache=False, check="never", exact_s=0)
@@ -124,6 +184,44 @@ def test_second_derivatives_that_do_not_depend_on_the_positions_have_no_loop(fun
     assert "while" not in jax.jit(jax.vmap(laplacian)).lower(X).as_text()
 
 
+@pytest.mark.parametrize(("function", "second"), [(lambda x: jnp.sum(x**2), 2), (cubes, 6)], ids=["squares", "cubes"])
+def test_many_coordinates_have_no_matrix_of_their_pairs(function, second, monkeypatch):
+    """Where second derivatives do not depend on the positions, too."""
+    module = importlib.import_module("fusionlab.optimizing.laplacian")
+    monkeypatch.setattr(module, "_AT_ONCE", 50)
+    few, many = (jax.make_jaxpr(lambda x: module._of_real(function, x))(jnp.ones(count)) for count in (50, 51))
+    assert "[50,50]" in str(few)
+    assert "[51,51]" not in str(many)
+    same(jax.jit(lambda x: module._of_real(function, x)[0])(jnp.ones(51)), jnp.float32(51 * second))
+
+
+@pytest.mark.slow
+def test_the_loop_of_many_coordinates_is_a_forward_pass(monkeypatch):
+    monkeypatch.setattr(importlib.import_module("fusionlab.optimizing.laplacian"), "_AT_ONCE", 5)
+    laplacian = alone(of(PARAMETERS))
+    same(jax.vmap(laplacian)(X), jax.vmap(lambda x: expected(of(PARAMETERS), x))(X))
+    assert any("are the Laplacian of" in str(event) for event in decision_of(laplacian).events)
+
+
+@pytest.mark.filterwarnings("ignore::fusionlab.errors.FallbackWarning")
+@pytest.mark.by_turns(1, "number")
+@pytest.mark.parametrize(
+    ("static", "weights"),
+    [({"static_argnums": 2}, None), ({"static_argnums": (-1,)}, 2.0), ({"static_argnames": "mode"}, 2.0)],
+    ids=["number", "from-the-end", "name"],
+)
+def test_options_number_the_arguments_of_the_function(static, weights):
+    def function(x, factor, mode):
+        return factor * {"cubes": cubes, "sines": sines}[mode](x)
+
+    laplacian = fusionlab.laplacian(function, weights, **static, **QUICK)
+    wanted = 2.0 * (6 * R).sum() * (weights or 1.0), 2.0 * 3 * R**2
+    same(laplacian(R, 2.0, "cubes"), wanted)
+    if "static_argnames" in static:
+        same(laplacian(R, 2.0, mode="cubes"), wanted)
+
+
+@pytest.mark.slow
 def test_no_advice_to_use_what_is_used():
     """Harmonic: no value of the program is told by its Laplacian, which is 0."""
     laplacian = fusionlab.laplacian(lambda x: x[0, 0] * x[0, 1] * x[1, 2], cache=False, check="never", exact_s=0)
@@ -133,6 +231,7 @@ def test_no_advice_to_use_what_is_used():
     assert all("fusionlab.laplacian(f)" not in str(event) for event in decision_of(laplacian).events)
 
 
+@pytest.mark.slow
 def test_each_element_of_a_tree_of_values_has_a_laplacian():
     """And so has each of its gradients; real and complex, with the value."""
 
@@ -150,32 +249,41 @@ def test_each_element_of_a_tree_of_values_has_a_laplacian():
     same(gradient, {"rows": jax.vmap(jax.jacrev(lambda x: function(x)["rows"]))(X), "phase": (of_phase,)})
 
 
+@pytest.mark.slow
 def test_arguments_by_number_and_trees_of_them():
     def function(scale, x, *, factor):
         return scale * factor * jnp.sin(x["r"]).sum() * x["s"] ** 3
 
-    options = {"cache": False, "check": "never", "exact_s": 0}
     x = {"r": X[:, 0], "s": X[:, 1, 0]}
-    laplacian = fusionlab.laplacian(function, {"r": np.array([1.0, 2.0, 3.0]), "s": 0.5}, argnums=1, **options)
+    laplacian = fusionlab.laplacian(function, {"r": np.array([1.0, 2.0, 3.0]), "s": 0.5}, argnums=1, **QUICK)
     total, gradient = jax.vmap(lambda x: laplacian(1.5, x, factor=2.0))(x)
     sines, s = jnp.sin(x["r"]), x["s"]
     same(total, 3 * (-(sines * np.array([1.0, 2.0, 3.0])).sum(-1) * s**3 + 0.5 * sines.sum(-1) * 6 * s))
     same(gradient, jax.vmap(lambda x: jax.grad(function, 1)(1.5, x, factor=2.0))(x))
-    several = fusionlab.laplacian(lambda a, b, c: jnp.sin(a).sum() * b * c**2, argnums=(0, -1), **options)
+    several = fusionlab.laplacian(lambda a, b, c: jnp.sin(a).sum() * b * c**2, argnums=(0, -1), **QUICK)
     total, gradient = several(X[0, 0], 2.0, 3.0)
     same(total, -jnp.sin(X[0, 0]).sum() * 18 + jnp.sin(X[0, 0]).sum() * 4)
     assert jax.tree.map(jnp.shape, gradient) == ((3,), ())
 
 
-def test_results_have_the_dtype_of_the_value():
-    options = {"cache": False, "check": "never", "exact_s": 0}
-    found = fusionlab.laplacian(lambda x: (x * x).sum().astype(jnp.bfloat16), has_value=True, **options)(X[0])
-    assert {leaf.dtype for leaf in jax.tree.leaves(found)} == {jnp.dtype(jnp.bfloat16)}
-    none = fusionlab.laplacian(jnp.sum, **options)(jnp.zeros((0, 3), jnp.float32))
+@pytest.mark.by_turns(1, "bfloat16")
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.complex64], ids=lambda dtype: jnp.dtype(dtype).name)
+def test_results_have_the_dtype_of_the_value(dtype):
+    for weights in (None, 2.0):
+        laplacian = fusionlab.laplacian(lambda x: (x * x).sum().astype(dtype), weights, has_value=True, **QUICK)
+        total, gradient, value = laplacian(R)
+        assert {leaf.dtype for leaf in (total, gradient, value)} == {jnp.dtype(dtype)}
+        np.testing.assert_allclose(np.asarray(total, complex), 6 * (weights or 1.0), 1e-2)
+        np.testing.assert_allclose(np.asarray(gradient, complex), 2 * R, 1e-2)
+
+
+def test_x_of_size_0():
+    none = fusionlab.laplacian(jnp.sum, **QUICK)(jnp.zeros((0, 3), jnp.float32))
     assert jax.tree.map(jnp.shape, none) == ((), (0, 3))
     same(none[0], jnp.zeros((), jnp.float32))
 
 
+@pytest.mark.slow
 def test_a_product_of_complex_numbers():
     """The derivatives of a complex power series are concatenated with zeros, which depend on no electron."""
     laplacian = fusionlab.laplacian(

@@ -78,7 +78,28 @@ def laplacian(**how):
     return function, lambda x: jax.vmap(function)(x)[0]
 
 
-@pytest.mark.parametrize("made", [optimized, laplacian])
+def laplacian_of_trees(**how):
+    """Of several arguments of different dtypes, with weights, and a tree of values."""
+
+    def values(a, others):
+        half = (log_psi(a) + log_psi(others["b"])) / 2
+        square = jnp.sum(others["low"].astype(jnp.float32) ** 2)
+        return {"rows": jnp.stack([half / 4, half * 3 / 4 + square])}
+
+    weights = [np.full(2, 2.0), {"b": 2, "low": 4.0}]
+    function = fusionlab.laplacian(values, weights, argnums=(0, 1), cache=False, **how)
+
+    def totals(_):
+        x = X[:, :2], {"b": X[:, 2:], "low": X[:, :1].astype(jnp.bfloat16)}
+        total, gradient = jax.device_get(jax.vmap(function)(*jax.device_put(x)))
+        assert {leaf.dtype.name for leaf in jax.tree.leaves(gradient["rows"])} == {"float32"}
+        return total["rows"].sum(1) - 8  # of the square
+
+    return function, totals
+
+
+@pytest.mark.by_turns(1, "optimized", "laplacian")
+@pytest.mark.parametrize("made", [optimized, laplacian, laplacian_of_trees])
 @pytest.mark.parametrize("settings", TOGETHER.values(), ids=TOGETHER, indirect=True)
 def test_functions_are_rewritten_under_a_users_settings(settings, made):
     require_rewritten(*made(exact_s=0))
@@ -87,7 +108,7 @@ def test_functions_are_rewritten_under_a_users_settings(settings, made):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("made", [optimized, laplacian])
+@pytest.mark.parametrize("made", [optimized, laplacian, laplacian_of_trees])
 @pytest.mark.parametrize("settings", ONE_BY_ONE.values(), ids=ONE_BY_ONE, indirect=True)
 def test_functions_are_rewritten_under_each_setting(settings, made):
     require_rewritten(*made())
@@ -107,3 +128,26 @@ def test_the_users_own_nan_is_told_as_jit_tells_it(settings):
 @pytest.mark.parametrize("settings", [{"disable_jit": True}], indirect=True)
 def test_without_jit_the_function_itself_runs(settings):
     np.testing.assert_allclose(optimized(exact_s=0)[1](X), -(1 / X**2).sum(1), 1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::fusionlab.errors.FallbackWarning")
+@pytest.mark.parametrize("settings", [STRICT], ids=["strict"], indirect=True)
+def test_weights_of_a_function_that_is_called_by_itself(settings):
+    """What is computed around its program is not the user's either: trees, of several dtypes, and arrays of values."""
+
+    def values(x):
+        square = jnp.sum(x["r"] ** 2)
+        both = square + jnp.sum(x["s"].astype(jnp.float32) ** 2)
+        return both.astype(jnp.bfloat16), jax.lax.complex(both, both), jnp.stack([square, both])
+
+    weights = {"r": [1.0, 2.0, 3.0], "s": 4}
+    laplacian = fusionlab.laplacian(values, weights, cache=False, check="never", exact_s=0)
+    dtypes = [jnp.bfloat16, jnp.complex64, jnp.float32]
+    x = {"r": X[0], "s": X[1].astype(jnp.bfloat16)}
+    total, gradient = jax.device_get(laplacian(jax.device_put(x)))
+    assert [leaf.dtype for leaf in total] == dtypes
+    for of_value, found, wanted in zip(gradient, total, (36, 36, [12, 36]), strict=True):
+        np.testing.assert_allclose(found.astype(complex).real, wanted, 1e-2)
+        for name, leaf in of_value.items():
+            assert leaf.dtype == found.dtype
+            np.testing.assert_allclose(leaf.astype(complex).real.reshape(-1, 3)[-1], 2 * x[name].astype(float), 1e-2)
