@@ -292,3 +292,23 @@ def test_a_product_of_complex_numbers():
     total, _ = jax.vmap(laplacian)(X.reshape(5, 6)[:, :4])
     assert laplacian.fusionlab.reason == ""
     same(total, jnp.full(5, -8, jnp.complex64))
+
+
+@pytest.mark.slow
+def test_a_complex_determinant():
+    """JAX's test for singular matrices is of both parts of a complex number."""
+    with jax.enable_x64(True):
+        draw = np.random.default_rng(3).standard_normal
+        weights, x = draw((4, 3, 4)) + 1j * draw((4, 3, 4)), draw((2, 4, 3))
+
+        def determinant(x):
+            return jnp.linalg.det(5 * jnp.eye(4) + jnp.tanh(jnp.einsum("id,idj->ij", x, weights)))
+
+        laplacian = fusionlab.laplacian(determinant, **QUICK)
+        total, _ = jax.vmap(laplacian)(x)
+        for part, found in ((jnp.real, total.real), (jnp.imag, total.imag)):
+            exact = [expected(lambda y, part=part: part(determinant(y)), walker)[0] for walker in x]
+            np.testing.assert_allclose(found, exact, rtol=1e-9)
+    [decision] = laplacian.fusionlab.decisions
+    assert decision.rewritten is not None
+    assert not any(getattr(event, "fallback", "") for event in decision.events), decision.events

@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.view import FunctionView, Node, Value, direction_of
-from fusionlab.passes.fuse_jvp_replay.recognise import is_float
 
 _LINEAR = (
     ops.ADD, ops.CONCATENATE, ops.DOT_GENERAL, ops.GATHER, ops.MULTIPLY, ops.NEGATE, ops.PAD, ops.SCATTER, ops.SUBTRACT,
@@ -28,6 +27,7 @@ _LINEAR = (
 _NEAR = 16
 """The most ops between a selection and the triangular solve that it belongs to."""
 _TRIANGULAR_SOLVE = "triangular-solve"
+_NUMBERS = (*ops.WIDE_FLOATS, *ops.COMPLEX)
 
 
 def singularity_tests(function: FunctionView) -> set[Node]:
@@ -35,30 +35,43 @@ def singularity_tests(function: FunctionView) -> set[Node]:
     found: set[Node] = set()
     users = _Users(function)
     for node in function.walk():
-        if node.op is not ops.OR or (solve := _tested(node)) is None:
+        if node.op is not ops.OR or (tested := _tested(node)) is None:
             continue
+        solve, comparisons = tested
         factors, replaced = _factors(solve)
-        if factors is None or not replaced or number_of(solve.operands[1]) != 1:
+        if factors is None or not replaced or number_of(solve.operands[1], _NUMBERS) != 1:
             continue
         if all(_is_filter(each, factors, users) for each in users.selections(node.results[0])):
-            found.update(value.producer for value in node.operands if value.producer is not None)
+            found.update(comparisons)
     return found
 
 
-def _tested(either: Node) -> Node | None:
-    """The triangular solve d of ``isnan(d) | isinf(d)``, in either order."""
+def _tested(either: Node) -> tuple[Node, list[Node]] | None:
+    """The triangular solve d of ``isnan(d) | isinf(d)``, in either order, and the comparisons."""
     for first, second in (either.operands, either.operands[::-1]):
-        is_nan, is_infinite = first.producer, second.producer
-        if is_nan is None or is_infinite is None or not is_nan.op is is_infinite.op is ops.COMPARE:
+        is_nan, infinite = first.producer, _is_infinite(second)
+        if is_nan is None or infinite is None or is_nan.op is not ops.COMPARE:
             continue
-        x, magnitude = is_nan.operands[0], is_infinite.operands[0].producer
-        if magnitude is None or magnitude.op is not ops.ABS or magnitude.operands[0] != x:
-            continue
-        if is_nan.operands[1] != x or (direction_of(is_nan), direction_of(is_infinite)) != ("NE", "EQ"):
-            continue
+        x, comparisons = infinite
         solve = _moved(x).producer
-        if number_of(is_infinite.operands[1]) == math.inf and solve is not None and solve.family == _TRIANGULAR_SOLVE:
-            return solve
+        is_tested = is_nan.operands == (x, x) and direction_of(is_nan) == "NE"
+        if is_tested and solve is not None and solve.family == _TRIANGULAR_SOLVE:
+            return solve, [is_nan, *comparisons]
+    return None
+
+
+def _is_infinite(predicate: Value) -> tuple[Value, list[Node]] | None:
+    """The x of ``isinf(x)``, of complex ones part by part, and the comparisons."""
+    node = predicate.producer
+    if node is not None and node.op is ops.COMPARE and direction_of(node) == "EQ":
+        magnitude = node.operands[0].producer
+        if magnitude is not None and magnitude.op is ops.ABS and number_of(node.operands[1]) == math.inf:
+            return magnitude.operands[0], [node]
+    if node is not None and node.op is ops.OR:
+        parts = [found for value in node.operands if (found := _is_infinite(value)) is not None]
+        made = [x.producer for x, _ in parts if x.producer is not None]
+        if {part.op.mnemonic for part in made} == {"real", "imag"} and made[0].operands == made[1].operands:
+            return made[0].operands[0], [each for _, comparisons in parts for each in comparisons]
     return None
 
 
@@ -81,7 +94,7 @@ def _keeps(node: Node) -> bool:
 def _is_filter(selection: Node | None, factors: Node, users: _Users) -> bool:
     """True for a selection of zeros in place of what comes out of a triangular solve with ``factors``, or goes into
     one."""
-    if selection is None or number_of(selection.operands[1]) != 0:
+    if selection is None or number_of(selection.operands[1], _NUMBERS) != 0:
         return False
     return _comes_from_a_solve(selection.operands[2], factors) or users.goes_into_a_solve(selection.results[0], factors)
 
@@ -107,7 +120,7 @@ def _comes_from_a_solve(value: Value, factors: Node) -> bool:
         if _is_with(node, factors):
             return True
         if node.op.strided or node.op in _LINEAR:
-            pending += filter(is_float, node.operands)  # and not through indices
+            pending += (value for value in node.operands if value.dtype in ops.INEXACT)  # and not through indices
     return False
 
 
