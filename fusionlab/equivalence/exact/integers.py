@@ -25,7 +25,8 @@ _MOST_PER_CONSTANT, _MOST_LANDMARKS = 64, 512
 """The most numbers of one constant array and in all, of which each landmark has a chance in some draw."""
 _MOST_TRIPS = 128
 _BOOLEANS = ((0, 2), (0, 2), (1, 2), (0, 1), (0, 2), (0, 2))
-SMALL, MIXED, LANDMARKS, LARGE, EITHER_SIGN, NEGATIVE = range(6)
+KINDS = 6
+SMALL, MIXED, LANDMARKS, LARGE, EITHER_SIGN, NEGATIVE = range(KINDS)
 """The kinds of draws, by the seed modulo 6: 0 to 7; any of the others, element by element; next to a landmark, or an
 index; any magnitude from 8 on; -4 to 3; below zero, by turns small and of any magnitude."""
 
@@ -60,7 +61,7 @@ class Integers:
         if dtype == np.bool_:
             low, high = _BOOLEANS[seed % len(_BOOLEANS)]
             return np.asarray(low + words % np.uint64(high - low)).astype(dtype)
-        kind, again = seed % 6, seed // 6
+        kind, again = seed % KINDS, seed // KINDS
         choice, words = words % np.uint64(4), words // np.uint64(4)
         if kind == SMALL:
             return _between(0, 8, words, dtype)
@@ -86,7 +87,7 @@ class Integers:
         about_one = np.asarray(bias + _between(-8, 9, words, wide))
         landmark = self._near(words, wide) + np.where((words >> np.uint64(50)) % np.uint64(2) == 0, bias, 0)
         any_ = _between(1, top, words, wide)
-        if seed % 6 == SMALL:
+        if seed % KINDS == SMALL:
             return about_one
         found = np.where(choice == 0, about_one, np.where(choice == 1, landmark, any_))
         return np.where((found < 0) | (found > top), any_, found)

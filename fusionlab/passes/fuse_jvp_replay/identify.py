@@ -38,6 +38,7 @@ from fusionlab.codegen.raising.trips import at_once, in_one_direction, is_polyno
 from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
 from fusionlab.equivalence.exact.field import FieldWithGuards, FieldWithUndefined, PrimeField, primes
 from fusionlab.equivalence.exact.identity import evaluators
+from fusionlab.equivalence.exact.integers import KINDS
 from fusionlab.equivalence.exact.values import Array, Drawn, same_draws
 from fusionlab.equivalence.exact.values import Uncovered as NoExactMeaning
 from fusionlab.hlo import ops
@@ -719,12 +720,15 @@ class Identification:
         [p] = primes(1)
         at = self.outputs.index(match.output)
         of, sets = self.coordinates, math.prod(self._few()) if self.walkers else 1
-        whole = FieldWithUndefined(p, equal_inputs.draws(sets))
+        # Each tie with each kind of integers, where the program has integers as arguments.
+        kinds = range(KINDS if any(value.dtype in ops.INTEGERS for value in self.inputs) else 1)
+        fields = [FieldWithUndefined(p, [seed + kind for seed in equal_inputs.draws(sets)]) for kind in kinds]
 
         def change(number: int, array: Array) -> Array:
             return equal_inputs.coincident(number, array, of.electrons, of.each)
 
-        for part, arguments in self._batches(lowered, whole, change):
+        batches = (self._batches(lowered, field, change) for field in fields)
+        for part, arguments in itertools.chain.from_iterable(batches):
             results = self._results(lowered, Evaluator(part, self.prepared), arguments)
             rows, undefined = results.rows[at], False
             if results.values:  # as the logarithm of a wave function without amplitude: it has no derivatives
