@@ -152,9 +152,9 @@ def at_ties(y):
 
 
 def ended_by_data(x, scale):
-    """A parameter is halved until it is small."""
-    small = lax.while_loop(lambda s: s > 1, lambda s: s / 2, scale)
-    return both(lambda y: small * psi(None, y))(x)
+    """A parameter is doubled until it swallows 1, which no residue does."""
+    large = lax.while_loop(lambda s: s + 1 != s, lambda s: 2 * s, scale)
+    return both(lambda y: psi(None, y) / large)(x)
 
 
 def constrained(x):
@@ -270,13 +270,15 @@ PROVOKED = {
     Ground.CALLBACK: by_optimize(calling_back, 1.0),
     Ground.NOT_AN_ARRAY: case("fold_constant_loops/declined_a_token"),
     Ground.INTEGERS: function(
-        of(lambda y: psi(None, y) + jnp.where(jnp.floor(y[0, 0]) == 1, 1.0, 0.0) * jnp.sin(y).sum()), X
+        of(lambda y: psi(None, y) + jnp.where(jnp.floor(y[0, 0]) ** 2 == 349.0**2, 1.0, 0.0) * jnp.sin(y).sum()), X
     ),
     Ground.PARAMETERS_COMPARED: function(
         of(lambda y, z: psi(None, y) + jnp.where(z == 1.0, 1.0, 0.0).sum() * jnp.sin(y).sum()), X, np.ones(2)
     ),
     Ground.INTEGER_ARGUMENT: function(
-        of(lambda y, n: psi(None, y) + jnp.where(n > 50, 1.0, 0.0) * jnp.sin(y).sum()), X, np.array(3, np.int32)
+        of(lambda y, n: psi(None, y) + jnp.where(n * n == 349**2, 1.0, 0.0) * jnp.sin(y).sum()),
+        X,
+        np.array(3, np.int32),
     ),
     Ground.WALKERS_TOLD_APART: function(of_two_kinds, MANY),
     Ground.SCATTER_FORM: case("scatter_to_gather/declined_part_of_an_axis"),
