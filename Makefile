@@ -65,7 +65,7 @@ fuzz: .venv/.test-installed
 # rules of raising (cases of every op and of every pass), compiling and what XLA writes of it, Pallas, the profiler,
 # JAX's primitives, and the command line. What our algorithms compute does not depend on the versions once these hold.
 VERSION_TESTS = $(shell grep -rlE 'mark\.versions|import test_case' tests --include='test_*.py')
-VERSION_OPTIONS = -m "versions and not slow and not full" -p no:cacheprovider $(XDIST) $(IN_ORDER) $(VERSION_TESTS)
+VERSION_OPTIONS = -m "versions and not slow and not full" -p no:cacheprovider $(XDIST) $(VERSION_TESTS)
 # JAX 0.11 needs Python 3.12 or 3.13; override with `make NEWEST_PYTHON=...`, MIDDLE_PYTHON likewise. An interpreter on the
 # PATH can be a shim of pyenv that ends with an error, and HOME can be unset or another's: pyenv's own folders are looked
 # through as well.
