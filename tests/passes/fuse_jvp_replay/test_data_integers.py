@@ -31,15 +31,12 @@ def slope(r):
     return -0.6 * r
 
 
-def energies(value, rule):
-    """Values and sums of second derivatives of ``value`` of the distances, whose derivative is ``rule`` by hand."""
+def by_jax(value):
+    """Values and sums of second derivatives of ``value`` of the distances."""
 
     def function(x, *given):
-        u = jax.custom_jvp(lambda r: value(r, *given))
-        u.defjvp(lambda primals, tangents: (u(*primals), rule(*primals, *given) * tangents[0]))
-
         def one(x):
-            f = lambda y: u(jnp.sqrt((y.reshape(-1, 3) ** 2).sum(-1))).sum()  # noqa: E731
+            f = lambda y: value(jnp.sqrt((y.reshape(-1, 3) ** 2).sum(-1)), *given).sum()  # noqa: E731
             y = x.reshape(-1)
             hessian, eye = jax.linearize(jax.grad(f), y)[1], jnp.eye(y.size)
             return f(y), lax.fori_loop(0, y.size, lambda k, s: s + hessian(eye[k])[k], 0.0)
@@ -47,6 +44,17 @@ def energies(value, rule):
         return jax.vmap(one)(x)
 
     return function
+
+
+def energies(value, rule):
+    """As ``by_jax``, where the derivative of ``value`` is ``rule`` by hand."""
+
+    def by_hand(r, *given):
+        u = jax.custom_jvp(lambda r: value(r, *given))
+        u.defjvp(lambda primals, tangents: (u(*primals), rule(*primals, *given) * tangents[0]))
+        return u(r)
+
+    return by_jax(by_hand)
 
 
 def frozen(integers):
@@ -104,21 +112,6 @@ def test_an_integer_argument_that_the_value_reads_too(gate):
     assert_refused(function, X, np.array(3, np.int32))
 
 
-def by_jax(value):
-    """As ``energies``, with JAX's derivatives."""
-
-    def function(x, *given):
-        def one(x):
-            f = lambda y: value(jnp.sqrt((y.reshape(-1, 3) ** 2).sum(-1)), *given).sum()  # noqa: E731
-            y = x.reshape(-1)
-            hessian, eye = jax.linearize(jax.grad(f), y)[1], jnp.eye(y.size)
-            return f(y), lax.fori_loop(0, y.size, lambda k, s: s + hessian(eye[k])[k], 0.0)
-
-        return jax.vmap(one)(x)
-
-    return function
-
-
 def splines(r):
     i = cell(r)
     t = r - i * 0.005
@@ -152,18 +145,12 @@ BESIDE = {
 def test_a_term_behind_integers_beside_the_derivative_by_jax(name):
     value, gate = BESIDE[name]
 
-    def function(x):
-        def one(x):
-            u = jax.custom_jvp(value)
-            u.defjvp(lambda p, t: (u(*p), jax.jvp(value, p, t)[1] + frozen(gate(p[0]) * 1.0) * p[0] * t[0]))
-            f = lambda y: u(jnp.sqrt((y.reshape(-1, 3) ** 2).sum(-1))).sum()  # noqa: E731
-            y = x.reshape(-1)
-            hessian, eye = jax.linearize(jax.grad(f), y)[1], jnp.eye(y.size)
-            return f(y), lax.fori_loop(0, y.size, lambda k, s: s + hessian(eye[k])[k], 0.0)
+    def beside(r):
+        u = jax.custom_jvp(value)
+        u.defjvp(lambda p, t: (u(*p), jax.jvp(value, p, t)[1] + frozen(gate(p[0]) * 1.0) * p[0] * t[0]))
+        return u(r)
 
-        return jax.vmap(one)(x)
-
-    assert_refused(function, X)
+    assert_refused(by_jax(beside), X)
 
 
 RECOMPUTED = {
