@@ -113,9 +113,9 @@ class Integers:
 
 @functools.lru_cache(64)
 def _fitting(landmarks: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """c - 1, c and c + 1 for all landmarks, as far as the type has them."""
+    """c - 1, c and c + 1 for all landmarks and for the type's least and largest number, as far as the type has them."""
     low, high = _limits(dtype)
-    near = {c + d for c in landmarks for d in (-1, 0, 1)}
+    near = {c + d for c in (*landmarks, low, high) for d in (-1, 0, 1)}
     return np.array(sorted(c for c in near if low <= c <= high) or [0, 1], dtype)
 
 
