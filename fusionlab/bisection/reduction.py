@@ -12,9 +12,10 @@ import jax
 import numpy as np
 
 from fusionlab.bisection.steps import Judge, Step
-from fusionlab.codegen.raising import RaiseError, Raising, RaisingFault, live_nodes, raise_nodes
+from fusionlab.codegen.raising import RaiseError, Raising, RaisingFault, raise_nodes
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo import ops
+from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.lowering import lower_traced
 from fusionlab.hlo.ops import WIDE_FLOATS
 from fusionlab.hlo.program import Program, program_view

@@ -18,8 +18,8 @@ import networkx as nx
 import numpy as np
 from jaxlib.mlir import ir
 
-from fusionlab.codegen.raising import live_nodes
 from fusionlab.hlo import ops
+from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.ops import NUMPY
 from fusionlab.hlo.program import Program, rewritten
 from fusionlab.hlo.resize import resize, view_of_copies

@@ -25,6 +25,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold
+from fusionlab.hlo.dependence import reached
 from fusionlab.hlo.ops import INEXACT, INTEGERS, NUMPY
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import (
@@ -36,7 +37,6 @@ from fusionlab.hlo.view import (
     free_values,
     inner_operations,
     location_name,
-    reached,
     reads,
     walk,
 )
@@ -388,9 +388,20 @@ def separate_in_view(
 
 
 def _apart(node: Node, directed: Collection[Value]) -> list[int]:
-    if node.op in (ops.CASE, ops.IF):
-        return _returned_apart(node, directed)
-    return _carried_apart(node, directed) if node.op is ops.WHILE else []
+    """Positions of the results of a loop or branch that do not depend on ``directed``; none if all or none do, if the
+    condition or the choice does, or if these are counters and invariants of a loop alone."""
+    if node.op not in (ops.WHILE, ops.CASE, ops.IF):
+        return []
+    after = reached(node, [value for value in reads(node) if value in directed])
+    fixed = [i for i, value in enumerate(node.results) if value not in after]
+    if len(fixed) == len(node.results):
+        return []
+    if node.op is not ops.WHILE or not fixed:
+        return fixed
+    roles = analyse(node).roles
+    tested = not after.isdisjoint(node.regions[0].returns)
+    carries = any(not isinstance(roles[i], Invariant | Counter) for i in fixed)
+    return fixed if carries and not tested else []
 
 
 def _changing(node: Node, fixed: Collection[int]) -> list[Value]:
@@ -400,38 +411,6 @@ def _changing(node: Node, fixed: Collection[int]) -> list[Value]:
     body = node.regions[1]
     carried = [body.arguments[i] for i in range(len(node.results)) if i not in fixed]
     return [value for value in carried if value not in body.returns]
-
-
-def _carried_apart(node: Node, directed: Collection[Value]) -> list[int]:
-    """Positions of the values carried by a loop that do not depend on ``directed``; none if these are counters and
-    invariants alone, or the trips are."""
-    condition, body = node.regions
-    changing = {i for i, value in enumerate(node.operands) if value in directed}
-    while True:
-        outside = [value for value in free_values(body) if value in directed]
-        after = reached(body, [*outside, *(body.arguments[i] for i in changing)])
-        found = changing | {i for i, value in enumerate(body.returns) if value in after}
-        if found == changing:
-            break
-        changing = found
-    outside = [value for value in free_values(condition) if value in directed]
-    tested = reached(condition, [*outside, *(condition.arguments[i] for i in changing)])
-    fixed = [i for i in range(len(node.results)) if i not in changing]
-    if not (fixed and changing and tested.isdisjoint(condition.returns)):
-        return []
-    roles = analyse(node).roles
-    return fixed if any(not isinstance(roles[i], Invariant | Counter) for i in fixed) else []
-
-
-def _returned_apart(node: Node, directed: Collection[Value]) -> list[int]:
-    """Positions of the results of a branch that do not depend on ``directed``; none if all are, or the choice does."""
-    if not set(directed).isdisjoint(node.operands):
-        return []
-    changing = set[int]()
-    for region in node.regions:
-        after = reached(region, [value for value in free_values(region) if value in directed]) | set(directed)
-        changing |= {i for i, value in enumerate(region.returns) if value in after}
-    return [i for i in range(len(node.results)) if i not in changing] if changing else []
 
 
 def _taken_out(node: Node, positions: Sequence[int]) -> Node:

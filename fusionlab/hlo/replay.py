@@ -19,9 +19,10 @@ import numpy as np
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import splat_number
 from fusionlab.hlo.cost import node_cost, size_bytes
+from fusionlab.hlo.dependence import reached
 from fusionlab.hlo.loops import Counter, Invariant, Loop, Recurrent, Stacked, Sum, find_loops, invariant_nodes
 from fusionlab.hlo.ops import FLOATS
-from fusionlab.hlo.view import Node, Region, Value, constant_array, direction_of, free_values, reached
+from fusionlab.hlo.view import Node, Region, Value, constant_array, direction_of, free_values
 
 _ARITHMETIC = ("elementwise", "gemm", "reduction", "triangular-solve", "factorisation")
 _NO_ARITHMETIC = (ops.CONVERT, ops.SELECT, ops.COMPARE)

@@ -24,8 +24,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from fusionlab.hlo.dependence import reached
 from fusionlab.hlo.replay import Replay, find_replays
-from fusionlab.hlo.view import Node, Region, reached
+from fusionlab.hlo.view import Node, Region
 
 STAGES = ("A", "B", "C", "D", "E")
 

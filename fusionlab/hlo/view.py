@@ -361,33 +361,6 @@ def reads(node: Node) -> list[Value]:
     return [*node.operands, *(value for region in node.regions for value in free_values(region))]
 
 
-def reached(region: Region, sources: Iterable[Value]) -> set[Value]:
-    """Values of ``region`` and the regions in it that depend on ``sources``."""
-    return set(_spread(region, dict.fromkeys(sources, 1)))
-
-
-def sources_of(region: Region, sources: Sequence[Value]) -> dict[Value, int]:
-    """For values of ``region`` and the regions in it that depend on some of ``sources``, bit i for source i."""
-    return _spread(region, {source: 1 << i for i, source in enumerate(sources)})
-
-
-def _spread(region: Region, bits: dict[Value, int]) -> dict[Value, int]:
-    """``bits``, filled in place: a value of ``region`` or a region in it has the bits of all that it depends on."""
-    found = bits.get
-    for node in region.walk():
-        for inner in node.regions:
-            for argument, given in zip(inner.arguments, node.operands, strict=False):
-                if own := found(given, 0):
-                    bits[argument] = found(argument, 0) | own
-        united = 0
-        for value in reads(node) if node.regions else node.operands:
-            united |= found(value, 0)
-        if united:
-            for result in node.results:
-                bits[result] = found(result, 0) | united
-    return bits
-
-
 def constant_array(node: Node) -> np.ndarray:
     """The value of a ``stablehlo.constant`` as a NumPy array of the result's shape."""
     return array_of_constant(node.operation, node.results[0].type)

@@ -8,13 +8,16 @@ long a loop runs, integers and booleans among indices, and the bits of pseudo-ra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
 
 from fusionlab.hlo import ops
+from fusionlab.hlo.dependence import sources_of
 from fusionlab.hlo.view import FunctionView, Node, Value
 
 VARIANTS = 2
@@ -45,10 +48,10 @@ class Held:
 
 def held_arguments(flat: FunctionView) -> Held:
     """The arguments of ``flat`` that decide how long loops run, and those that reach indices or bits."""
-    sources = _sources(flat)
+    sources = sources_of(flat, flat.arguments)
     conditions = (value for node in flat.walk() if node.op is ops.WHILE for value in node.regions[0].returns)
-    loops = _reaching(flat, sources, conditions)
-    integers = loops | _reaching(flat, sources, (value for node in flat.walk() for value in _indices(node)))
+    loops = _positions(sources, conditions)
+    integers = loops | _positions(sources, (value for node in flat.walk() for value in _indices(node)))
     return Held(loops, integers)
 
 
@@ -61,34 +64,10 @@ def _indices(node: Node) -> tuple[Value, ...]:
     return node.operands[_FIRST_INDEX.get(node.op, len(node.operands)) :]
 
 
-def _reaching(flat: FunctionView, sources: dict[Value, list[Value]], values: Iterable[Value]) -> frozenset[int]:
-    """The positions of the arguments of ``flat`` that ``values`` are computed from."""
-    pending, seen = list(values), set[Value]()
-    while pending:
-        value = pending.pop()
-        if value not in seen:
-            seen.add(value)
-            pending += sources.get(value, ())
-    return frozenset(position for position, argument in enumerate(flat.arguments) if argument in seen)
-
-
-def _sources(flat: FunctionView) -> dict[Value, list[Value]]:
-    """The direct operands of every value. All values that regions return reach all results of the op; a loop's carried
-    values are kept apart."""
-    found: dict[Value, list[Value]] = {}
-    for node in flat.walk():
-        returned = [value for region in node.regions for value in region.returns]
-        if node.op is ops.WHILE:
-            condition, body = node.regions
-            for index, start in enumerate(node.operands):
-                carried = [start, body.returns[index]]
-                found[condition.arguments[index]] = found[body.arguments[index]] = carried
-                found[node.results[index]] = [*carried, *condition.returns]
-            continue
-        for region in node.regions:
-            found.update((argument, [*node.operands, *returned]) for argument in region.arguments)
-        found.update((result, [*node.operands, *returned]) for result in node.results)
-    return found
+def _positions(sources: Mapping[Value, int], values: Iterable[Value]) -> frozenset[int]:
+    """The positions of the arguments that ``values`` are computed from; ``sources`` has a bit for each."""
+    united = functools.reduce(operator.or_, (sources.get(value, 0) for value in values), 0)
+    return frozenset(position for position in range(united.bit_length()) if united >> position & 1)
 
 
 def can_vary(arrays: Sequence[np.ndarray], held: Held) -> tuple[list[bool], bool]:

@@ -9,6 +9,7 @@ import pytest
 from jax import lax
 
 from fusionlab.codegen.raising import raise_program
+from fusionlab.hlo.dependence import reached
 from fusionlab.hlo.loops import (
     Counter,
     Invariant,
@@ -24,7 +25,6 @@ from fusionlab.hlo.loops import (
 )
 from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.replay import inventory
-from fusionlab.hlo.view import reached
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.licm import LoopInvariantCodeMotion
 

@@ -27,6 +27,7 @@ from fusionlab.codegen.raising.rules.rule import (
     ShardingLost,
 )
 from fusionlab.hlo import ops
+from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.meshes import SHARDINGS
 from fusionlab.hlo.ops import NUMPY
 from fusionlab.hlo.program import Program, program_view
@@ -38,7 +39,6 @@ from fusionlab.hlo.view import (
     Value,
     constant_array,
     free_values,
-    reads,
 )
 
 __all__ = ["JaxRefusal", "RaiseError", "Raising", "RaisingFault", "raise_nodes", "raise_program", "unsupported_nodes"]
@@ -148,7 +148,10 @@ def raise_nodes(
     ``inputs`` may be any values: their producers are not run. RaiseError if an output needs a value that is neither
     an input nor produced by ``nodes``.
     """
-    needed = live_nodes(nodes, inputs, outputs)
+    try:
+        needed = live_nodes(nodes, inputs, outputs)
+    except ValueError as error:
+        raise RaiseError(str(error)) from None
     raising = raising or Raising()
 
     def call(*arrays: Any) -> tuple[Any, ...]:
@@ -157,22 +160,6 @@ def raise_nodes(
         return tuple(environment[value] for value in outputs)
 
     return call
-
-
-def live_nodes(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]) -> list[Node]:
-    """The ``nodes`` (in order) that ``outputs`` need when ``inputs`` are given."""
-    available = set(inputs)
-    wanted = {value for value in outputs if value not in available}
-    kept: list[Node] = []
-    for node in reversed(nodes):
-        if wanted.isdisjoint(node.results):
-            continue
-        kept.append(node)
-        wanted.difference_update(node.results)
-        wanted.update(value for value in reads(node) if value not in available)
-    if wanted:
-        raise RaiseError(f"{len(wanted)} values come from outside the raised region")
-    return kept[::-1]
 
 
 def raise_program(program: Program | FunctionView, raising: Raising | None = None) -> Callable[..., tuple[Any, ...]]:

@@ -12,9 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.raising import JaxRefusal, Raising, live_nodes, raise_nodes
+from fusionlab.codegen.raising import JaxRefusal, Raising, raise_nodes
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
+from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.loops import Counter, Invariant, Loop, Stacked, Sum, wrapped
 from fusionlab.hlo.view import Node, Value, free_values, reads
 

@@ -10,10 +10,11 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from fusionlab.codegen.raising import RaiseError, live_nodes
+from fusionlab.codegen.raising import RaiseError
 from fusionlab.hlo import ops
+from fusionlab.hlo.dependence import live_nodes, reached, sources_of
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.hlo.view import Node, TensorType, Value, reached, reads, sources_of
+from fusionlab.hlo.view import Node, TensorType, Value, reads
 from fusionlab.passes.fuse_jvp_replay import identify
 from fusionlab.passes.fuse_jvp_replay.identify import FEW_ENOUGH, Identification, Laplacian
 from fusionlab.passes.fuse_jvp_replay.recognise import (

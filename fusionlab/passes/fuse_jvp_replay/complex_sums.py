@@ -23,11 +23,12 @@ from jax import lax
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.codegen.raising.trips import raise_trips
 from fusionlab.hlo import ops
+from fusionlab.hlo.dependence import reached
 from fusionlab.hlo.loops import Counter, Invariant, Loop, Sum
 from fusionlab.hlo.ops import COMPLEX
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory
-from fusionlab.hlo.view import FunctionView, Node, reached
+from fusionlab.hlo.view import FunctionView, Node
 from fusionlab.passes.fuse_jvp_replay.recognise import identities, is_float
 from fusionlab.passes.interface import Pass, Setting
 from fusionlab.passes.refusals import Ground, Refusal

@@ -19,9 +19,9 @@ from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.equivalence.exact.coverage import DataIntegers, indices_of, makes_integers
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import constant_behind, fold, least_of, number_of
-from fusionlab.hlo.dependence import depending_on
+from fusionlab.hlo.dependence import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, direction_of, reached, reads, walk
+from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, direction_of, reads, walk
 from fusionlab.hlo.walker_axes import mixes_matrices
 from fusionlab.passes.fuse_jvp_replay.recognise import is_float
 from fusionlab.passes.refusals import Ground
@@ -99,7 +99,7 @@ class DiscreteValues:
         self._numbers = numbers = ValueNumbers(flat, equal_loops=True)
         self._values = {numbers.get(value): value for node in reversed(flat.nodes) for value in node.results}
         counters = [value for region in flat.regions() for value in region.arguments]
-        self._moving = depending_on(flat, [x, *counters])
+        self._moving = reached(flat, [x, *counters])
         self._of_value = {numbers.get(value) for node in walk(cone) for value in node.results}
         of_value = DataIntegers(cone, arguments)
         self._places = {self._place(of_value, node) for node in of_value.walk() if indices_of(node)}
@@ -364,7 +364,7 @@ def mixed(
     """A value, also in the body of a loop, depends on other walkers too: it cannot be computed for some of them.
 
     Each of ``every`` has the axes of values that count walkers along one axis."""
-    dependent = depending_on(flat, [x])
+    dependent = reached(flat, [x])
     for node in _with_bodies(cone):
         varying = [value for value in reads(node) if value in dependent]
         if not varying:

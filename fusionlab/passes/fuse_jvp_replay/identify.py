@@ -33,7 +33,7 @@ import numpy as np
 from fusionlab.codegen.laplacian.interpreter import forward_laplacian
 from fusionlab.codegen.laplacian.jet import Coordinates, densify
 from fusionlab.codegen.laplacian.state import Options, State
-from fusionlab.codegen.raising import RaiseError, Raising, live_nodes
+from fusionlab.codegen.raising import RaiseError, Raising
 from fusionlab.codegen.raising.trips import at_once, in_one_direction, is_polynomial, terms_of
 from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
 from fusionlab.equivalence.exact.field import FieldWithGuards, FieldWithUndefined, PrimeField, primes
@@ -44,9 +44,10 @@ from fusionlab.equivalence.exact.values import Uncovered as NoExactMeaning
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.cost import program_cost
+from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.loops import Sum
 from fusionlab.hlo.value_numbers import ValueNumbers, simplified_view
-from fusionlab.hlo.view import FunctionView, Node, Value, reached, reads, walk
+from fusionlab.hlo.view import FunctionView, Node, Value, reads, walk
 from fusionlab.hlo.walker_axes import Marks, resized_shapes, walker_axes
 from fusionlab.passes.fuse_jvp_replay import combinations, equal_inputs
 from fusionlab.passes.fuse_jvp_replay.combinations import Combination

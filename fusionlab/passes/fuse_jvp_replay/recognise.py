@@ -21,10 +21,11 @@ from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.trips import per_trip, read_by_trips
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold
+from fusionlab.hlo.dependence import reached, sources_of
 from fusionlab.hlo.loops import Counter, Invariant, Loop, Stacked, Sum
 from fusionlab.hlo.ops import WIDE_FLOATS
 from fusionlab.hlo.replay import Replay, identity_extent
-from fusionlab.hlo.view import FunctionView, Node, Region, TensorType, Value, reached, reads, sources_of
+from fusionlab.hlo.view import FunctionView, Node, Region, TensorType, Value, reads
 from fusionlab.passes.fuse_jvp_replay.unit_vectors import unit_vectors
 from fusionlab.passes.refusals import Ground, Refusal
 

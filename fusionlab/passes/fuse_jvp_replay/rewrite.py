@@ -17,9 +17,10 @@ from dataclasses import replace
 from jaxlib.mlir import ir
 
 from fusionlab.codegen.laplacian.state import Options
-from fusionlab.codegen.raising import RaiseError, Raising, live_nodes, raise_nodes
+from fusionlab.codegen.raising import RaiseError, Raising, raise_nodes
 from fusionlab.codegen.raising.splice import rebuild
 from fusionlab.hlo.cost import Cost, node_cost, program_cost
+from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.loops import Invariant, has_effect, hoist_in_view, separate_in_view
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.replay import Replay, inventory

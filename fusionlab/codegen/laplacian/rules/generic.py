@@ -14,9 +14,9 @@ from fusionlab.codegen.laplacian.chains import differentiable, jets_of
 from fusionlab.codegen.laplacian.jet import Jet, densify
 from fusionlab.codegen.laplacian.state import Rule, State
 from fusionlab.codegen.raising.rules.reduction import combiner
-from fusionlab.hlo import ops
+from fusionlab.hlo.dependence import reached
 from fusionlab.hlo.ops import INEXACT
-from fusionlab.hlo.view import Node, Value, reached
+from fusionlab.hlo.view import Node, Value
 
 
 def second_order(state: State, node: Node) -> list[Jet | None]:
@@ -74,16 +74,7 @@ def _derived(state: State, node: Node, is_linear: bool) -> list[Jet | None]:
 
 def varying_results(node: Node, varying: Sequence[Value]) -> set[Value]:
     """Results of ``node`` that depend on ``varying``; of a loop, not those that are carried unchanged."""
-    if node.op is not ops.WHILE:
-        return set(node.results)
-    body = node.regions[1]
-    carried = {i for i, value in enumerate(node.operands) if value in varying}
-    while True:
-        after = reached(body, [*varying, *(body.arguments[i] for i in carried)])
-        found = carried | {i for i, value in enumerate(body.returns) if value in after}
-        if found == carried:
-            return {node.results[i] for i in carried}
-        carried = found
+    return reached(node, varying).intersection(node.results)
 
 
 def bilinear(state: State, node: Node) -> list[Jet | None]:
