@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.hlo.cost import DotAxes
+from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.view import Node, Region, Value
 
 Axis = tuple[Value, int]
@@ -173,14 +173,12 @@ def _reduce(node: Node) -> Pairs:
 
 def _dot_general(node: Node) -> Pairs:
     axes, (left, right), result = DotAxes.of(node), node.operands, node.results[0]
-    for a, b in axes.contracted:
+    for a, b in axes.contracted_pairs:
         yield (left, a), (right, b)
-    for to, (a, b) in enumerate(axes.batch):
-        yield (left, a), (result, to)
-        yield (right, b), (result, to)
-    free = [*((left, axis) for axis in axes.free_left), *((right, axis) for axis in axes.free_right)]
-    for to, each in enumerate(free, len(axes.batch)):
-        yield each, (result, to)
+    for to, pair in enumerate(axes.result):
+        for operand, axis in zip(node.operands, pair, strict=True):
+            if axis is not None:
+                yield (operand, axis), (result, to)
 
 
 def _concatenate(node: Node) -> Pairs:

@@ -36,7 +36,7 @@ from fusionlab.codegen.raising.rules.contraction import strictest_precision
 from fusionlab.codegen.raising.splice import drop_dead
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
-from fusionlab.hlo.cost import DotAxes
+from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.strided import Axis, StridedView, count, row_major, run_on
 from fusionlab.hlo.view import Node, Value, view_of
@@ -167,11 +167,11 @@ class ViewedDot:
         axes = DotAxes.of(node)
         left, right = (StridedView.of(value) for value in node.operands)
         each: list[tuple[_Kind, tuple[int, int]]] = [
-            ("batch", (left.strides[ours], right.strides[theirs])) for ours, theirs in axes.batch
+            ("batch", (left.strides[ours], right.strides[theirs])) for ours, theirs in axes.batch_pairs
         ]
-        each += [("row", (left.strides[axis], 0)) for axis in axes.free_left]
-        each += [("column", (0, right.strides[axis])) for axis in axes.free_right]
-        terms = run_on([Axis(axes.left[a], (left.strides[a], right.strides[b])) for a, b in axes.contracted])
+        each += [("row", (left.strides[axis], 0)) for axis in axes.free[0]]
+        each += [("column", (0, right.strides[axis])) for axis in axes.free[1]]
+        terms = run_on([Axis(axes.shapes[0][a], (left.strides[a], right.strides[b])) for a, b in axes.contracted_pairs])
         product = Product((left.base, right.base), (left.offset, right.offset), terms, strictest_precision(node))
         kinds, steps = zip(*(each[axis] for axis in order), strict=True)
         return ViewedDot(node, kinds, steps, product)

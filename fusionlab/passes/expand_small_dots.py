@@ -30,7 +30,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from fusionlab.hlo import ops
-from fusionlab.hlo.cost import DotAxes
+from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node
 from fusionlab.passes.interface import Pass, Result, Setting
@@ -64,7 +64,7 @@ class ExpandSmallDots(Pass):
             raise Refusal(Ground.NO_GAIN, "it is a matrix times a vector: XLA makes a product and a sum of it itself")
         if axes.batch_in_front:
             raise Refusal(Ground.NO_GAIN, "its batch axes are in front: the library takes it as it is")
-        if (0, 0) not in axes.batch:  # an axis of walkers could be a free one: its extent must not decide
+        if (0, 0) not in axes.batch_pairs:  # an axis of walkers could be a free one: its extent must not decide
             raise Refusal(Ground.NO_GAIN, "no batch axis is the first of both operands")
         if max(axes.extents) > self.longest:
             raise Refusal(Ground.NO_GAIN, f"it is longer than {self.longest} along an axis")
@@ -75,16 +75,15 @@ class ExpandSmallDots(Pass):
 
 def product_and_sum(axes: DotAxes) -> Callable[[Any, Any], tuple[Any]]:
     """The contraction as a callable of both operands: axes in the order batch, free left, free right, contracted."""
-    free_left, free_right = axes.free_left, axes.free_right
-    order_left = [*(left for left, _ in axes.batch), *free_left, *(left for left, _ in axes.contracted)]
-    order_right = [*(right for _, right in axes.batch), *free_right, *(right for _, right in axes.contracted)]
-    n_batch, n_left, n_right = len(axes.batch), len(free_left), len(free_right)
+    (left_shape, right_shape), (free_left, free_right) = axes.shapes, axes.free
+    order_left, order_right = ([*b, *f, *c] for b, f, c in zip(axes.batch, axes.free, axes.contracted, strict=True))
+    n_batch, n_left, n_right = len(axes.batch_pairs), len(free_left), len(free_right)
     first_sum = n_batch + n_left + n_right
-    sums = list(range(first_sum, first_sum + len(axes.contracted)))
+    sums = list(range(first_sum, first_sum + len(axes.contracted_pairs)))
     at_left = [*range(n_batch + n_left), *sums]
     at_right = [*range(n_batch), *range(n_batch + n_left, first_sum), *sums]
-    shape = [*(axes.left[a] for a in order_left[: n_batch + n_left]), *(axes.right[a] for a in free_right)]
-    shape += [axes.left[left] for left, _ in axes.contracted]
+    shape = [*(left_shape[a] for a in order_left[: n_batch + n_left]), *(right_shape[a] for a in free_right)]
+    shape += [left_shape[a] for a in axes.contracted[0]]
 
     def contracted(left: Any, right: Any) -> tuple[Any]:
         wide = lax.broadcast_in_dim(lax.transpose(left, order_left), shape, at_left)
@@ -102,6 +101,6 @@ def batched_axes(node: Node) -> DotAxes:
     if kinds not in ({"f32"}, {"f64"}):
         raise Refusal(Ground.ELEMENT_TYPES, "its operands and result are not of one type, f32 or f64")
     axes = DotAxes.of(node)
-    if not axes.batch or not axes.contracted:
+    if not axes.batch_pairs or not axes.contracted_pairs:
         raise Refusal(Ground.NO_GAIN, "it has no batch axes, or contracts nothing")
     return axes

@@ -23,11 +23,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from jax import lax
-from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
+from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.view import Node, location_name
 from fusionlab.passes.interface import Pass, Result, Setting
@@ -83,25 +83,21 @@ def _is_layer(node: Node) -> bool:
     """True if ``node`` contracts one axis of a value with one of a matrix."""
     if node.op is not ops.DOT_GENERAL or "algorithm" in node.attributes:
         return False
-    numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
-    return (
-        len(numbers.lhs_contracting_dimensions) == 1
-        and not list(numbers.lhs_batching_dimensions)
-        and len(node.operands[1].type.shape) == 2
-    )
+    axes = DotAxes.of(node)
+    return len(axes.contracted_pairs) == 1 and not axes.batch_pairs and len(axes.shapes[1]) == 2
 
 
 def _kind(node: Node) -> Hashable:
     """The properties that must be equal: precision, element types, and the contracted axes."""
     types = tuple(value.type.dtype for value in (*node.operands, *node.results))
-    return str(node.attributes["dot_dimension_numbers"]), str(node.attributes.get("precision_config")), types
+    axes = DotAxes.of(node)
+    return axes.batch, axes.contracted, str(node.attributes.get("precision_config")), types
 
 
 def _merged(layers: Sequence[Node]) -> Callable[..., list[Any]]:
     """One contraction with all weights, cut into the results; called with the input and each layer's weights."""
     first = layers[0]
-    numbers = stablehlo.DotDimensionNumbers(first.attributes["dot_dimension_numbers"])
-    columns = 1 - numbers.rhs_contracting_dimensions[0]
+    [columns] = DotAxes.of(first).free[1]
     widths = [layer.operands[1].type.shape[columns] for layer in layers]
     ends = list(itertools.accumulate(widths))
 

@@ -25,11 +25,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from jax import lax
-from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
+from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.strided import StridedView
 from fusionlab.hlo.view import Node, Value
@@ -78,12 +78,11 @@ def contracted_axis(node: Node) -> int | None:
         return None
     if {value.type.dtype for value in (*node.operands, *node.results)} not in ({"f32"}, {"f64"}):
         return None
-    numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
-    last = len(node.operands[0].type.shape) - 1
-    plain = list(numbers.lhs_contracting_dimensions) == [last] and not list(numbers.lhs_batching_dimensions)
-    if not plain or last < 1 or len(node.operands[1].type.shape) != 2:
+    axes = DotAxes.of(node)
+    last = len(axes.shapes[0]) - 1
+    if axes.contracted[0] != (last,) or axes.batch_pairs or last < 1 or len(axes.shapes[1]) != 2:
         return None
-    return int(numbers.rhs_contracting_dimensions[0])
+    return axes.contracted[1][0]
 
 
 def _repeated_axes(part: Value) -> tuple[int, ...]:

@@ -11,11 +11,10 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jaxlib.mlir.dialects import stablehlo
-
 from fusionlab.codegen.kernels.triton_tiles import fits_triton, is_addressable
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import number_of
+from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.ops import WIDE_FLOATS
 from fusionlab.hlo.strided import StridedView
 from fusionlab.hlo.view import Node, Value
@@ -93,10 +92,10 @@ def layer_of(node: Node, widest: int) -> Layer | None:
     """``node`` as a layer of at most ``widest`` features on either side; None for any other op."""
     if node.op is not ops.DOT_GENERAL or "algorithm" in node.attributes:
         return None
-    numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
+    axes = DotAxes.of(node)
     value, matrix = node.operands
     shape = value.type.shape
-    if list(numbers.lhs_batching_dimensions) or list(numbers.lhs_contracting_dimensions) != [len(shape) - 1]:
+    if axes.batch_pairs or axes.contracted[0] != (len(shape) - 1,):
         return None
     if (
         len(matrix.type.shape) != 2
@@ -104,7 +103,7 @@ def layer_of(node: Node, widest: int) -> Layer | None:
         or not all(v.dtype in WIDE_FLOATS for v in (*node.operands, *node.results))
     ):
         return None
-    (contracted,) = numbers.rhs_contracting_dimensions
+    (contracted,) = axes.contracted[1]
     view = StridedView.of(matrix)
     if contracted == 1:
         view = StridedView(view.base, view.shape[::-1], view.strides[::-1], view.offset)

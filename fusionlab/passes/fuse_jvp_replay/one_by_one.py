@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.laplacian.adjoint import weighted_sources
 from fusionlab.codegen.laplacian.interpreter import forward_laplacian
@@ -20,6 +19,7 @@ from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import constant_behind
 from fusionlab.hlo.dependence import reached
+from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.ops import COMPLEX
 from fusionlab.hlo.view import FunctionView, Node, Value, reads, walk
 from fusionlab.hlo.walker_axes import Marks
@@ -90,9 +90,8 @@ def adjoint_is_defined(
         found = set()
         for node in walk(nodes):
             if node.op is ops.DOT_GENERAL:
-                axes = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
-                sides = (axes.lhs_contracting_dimensions, axes.rhs_contracting_dimensions)
-                found |= {(numbers[v], tuple(own)) for v, own in zip(node.operands, sides, strict=True) if v in numbers}
+                sides = zip(node.operands, DotAxes.of(node).contracted, strict=True)
+                found |= {(numbers[value], own) for value, own in sides if value in numbers}
         return found
 
     varying = reached(flat, [x])

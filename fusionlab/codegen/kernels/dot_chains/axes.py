@@ -12,7 +12,7 @@ from fusionlab.codegen.kernels.dot_chains.chain import NoChainError
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold, number_of
-from fusionlab.hlo.cost import DotAxes
+from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.strided import StridedView, row_major
 from fusionlab.hlo.view import Node, Value
 
@@ -184,11 +184,11 @@ class ChainAxes:
                 yield from (_Relation(slot, at, out, at) for at in range(len(self.shape(slot))))
 
     def _of_dot(self, axes: DotAxes, left: Slot, right: Slot, out: Value) -> Iterator[_Relation]:
-        for at, (ours, theirs) in enumerate(axes.batch):
+        for at, (ours, theirs) in enumerate(axes.batch_pairs):
             yield from (_Relation(left, ours, right, theirs), _Relation(left, ours, out, at))
-        yield from (_Relation(left, ours, right, theirs) for ours, theirs in axes.contracted)
-        free = [*((left, at) for at in axes.free_left), *((right, at) for at in axes.free_right)]
-        yield from (_Relation(slot, at, out, to) for to, (slot, at) in enumerate(free, len(axes.batch)))
+        yield from (_Relation(left, ours, right, theirs) for ours, theirs in axes.contracted_pairs)
+        free = [(slot, at) for slot, own in zip((left, right), axes.free, strict=True) for at in own]
+        yield from (_Relation(slot, at, out, to) for to, (slot, at) in enumerate(free, len(axes.batch[0])))
 
     def _join(self, relation: _Relation) -> None:
         one, other = self.axes[relation.one][relation.at], self.axes[relation.other][relation.to]
@@ -308,9 +308,9 @@ class ChainAxes:
         others = {labels[axis] for axis in self.moved}
         for node, axes in self.dots.items():
             left, right = self.slots[node]
-            batch |= self.labels_of(labels, left, (at for at, _ in axes.batch))
-            others |= self.labels_of(labels, left, (*axes.free_left, *(at for at, _ in axes.contracted)))
-            others |= self.labels_of(labels, right, axes.free_right)
+            batch |= self.labels_of(labels, left, axes.batch[0])
+            others |= self.labels_of(labels, left, (*axes.free[0], *axes.contracted[0]))
+            others |= self.labels_of(labels, right, axes.free[1])
         for node in self.members:
             if node.op is ops.REDUCE:
                 others |= self.labels_of(labels, self.slots[node][0], node.attributes["dimensions"])

@@ -23,7 +23,7 @@ from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import splat_number
-from fusionlab.hlo.cost import DotAxes
+from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.strided import StridedView
 from fusionlab.hlo.view import Node, Value, constant_array, keyword
 
@@ -80,7 +80,7 @@ def may_belong(node: Node) -> bool:
     if len(node.results) != 1 or not all(v.dtype in (*ops.WIDE_FLOATS, "i1") and 0 not in v.type.shape for v in values):
         return False
     if node.op is ops.DOT_GENERAL:
-        return "algorithm" not in node.attributes and bool(DotAxes.of(node).batch)
+        return "algorithm" not in node.attributes and bool(DotAxes.of(node).batch_pairs)
     if node.op is ops.REDUCE:
         return len(node.operands) == 2 and bool(node.regions) and combiner(node.regions[0]) in REDUCTIONS
     if node.op in _MOVES:
@@ -305,8 +305,8 @@ class _Parts:
 
     def _dot(self, node: Node, slots: Sequence[Slot], interval: Interval | None) -> Part:
         axes = self.axes.dots[node]
-        over = sorted(self._labels(slots[0], (at for at, _ in axes.contracted)))
-        free = [self._labels(slots[0], axes.free_left), self._labels(slots[1], axes.free_right)]
+        over = sorted(self._labels(slots[0], axes.contracted[0]))
+        free = [self._labels(slot, own) for slot, own in zip(slots, axes.free, strict=True)]
         if any(len(labels - {self.stream}) > 1 for labels in (*free, set(over))):
             raise NoChainError("a contraction has two axes of rows, columns or terms")
 

@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.laplacian.chains import jet_of
 from fusionlab.codegen.laplacian.jet import (
@@ -35,6 +34,7 @@ from fusionlab.codegen.raising.rules.contraction import precision_of
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.codegen.raising.rules.rule import integers
 from fusionlab.hlo import ops
+from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.view import Node, Value
 
 _REPEATS = (ops.BROADCAST_IN_DIM, ops.RESHAPE, ops.TRANSPOSE)
@@ -181,13 +181,13 @@ def _is_sum(state: State, value: Value, of: Value, axes: Sequence[int]) -> bool:
 
 
 def _contraction(state: State, node: Node) -> Contraction:
-    numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
+    axes = DotAxes.of(node)
     dtype = state.raising.dtype(node.results[0].type)
     precision = precision_of(node, with_algorithm=state.raising.marks is not None)
     return Contraction(
-        batch=(tuple(numbers.lhs_batching_dimensions), tuple(numbers.rhs_batching_dimensions)),
-        summed=(tuple(numbers.lhs_contracting_dimensions), tuple(numbers.rhs_contracting_dimensions)),
-        ranks=(len(node.operands[0].type.shape), len(node.operands[1].type.shape)),
+        batch=axes.batch,
+        summed=axes.contracted,
+        ranks=(len(axes.shapes[0]), len(axes.shapes[1])),
         apply=functools.partial(
             lax.dot_general,
             precision=precision,

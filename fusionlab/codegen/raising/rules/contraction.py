@@ -10,16 +10,15 @@ from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising.rules.rule import RaisedOp, RaiseError, Rule, UnnamedAlgorithm, integers
+from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.view import Node, keyword
 
 
 def _dot_general(op: RaisedOp) -> list[Any]:
-    numbers = stablehlo.DotDimensionNumbers(op.node.attributes["dot_dimension_numbers"])
-    contracting = (tuple(numbers.lhs_contracting_dimensions), tuple(numbers.rhs_contracting_dimensions))
-    batching = (tuple(numbers.lhs_batching_dimensions), tuple(numbers.rhs_batching_dimensions))
+    axes = DotAxes.of(op.node)
     keeps = op.raising.marks is not None
     types = {"precision": precision_of(op.node, with_algorithm=keeps), "preferred_element_type": op.dtype}
-    return [op.jax(lax.dot_general, *op.operands, (contracting, batching), **types)]
+    return [op.jax(lax.dot_general, *op.operands, (axes.contracted, axes.batch), **types)]
 
 
 def precision_of(

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising.rules.contraction import Window, convolution_axes, fft_kind
 from fusionlab.codegen.raising.rules.rule import integers
@@ -15,6 +14,7 @@ from fusionlab.equivalence.exact.rules.elementwise import unchanged
 from fusionlab.equivalence.exact.rules.moves import padded
 from fusionlab.equivalence.exact.rules.rule import Computed, Formula, Rule, step_of, uninterpreted
 from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, dtype_of, is_float, same_draws
+from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.ops import LU_TARGETS, TRSM_TARGETS
 from fusionlab.hlo.view import Node, keyword
 
@@ -23,16 +23,12 @@ if TYPE_CHECKING:
 
 
 def _dot_general(node: Node) -> Formula:
-    numbers = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"])
-    contracted = [list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)]
-    batched = [list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)]
-    shape = node.results[0].type.shape
+    axes, shape = DotAxes.of(node), node.results[0].type.shape
 
     def matrices(x: Array, side: int) -> Array:
         """[draws, *batch, free, contracted], with the last two exchanged for the right side."""
-        batch, inner = batched[side], contracted[side]
-        free = [axis for axis in range(x.ndim - 1) if axis not in batch and axis not in inner]
-        extents = [math.prod(x.shape[axis + 1] for axis in axes) for axes in (free, inner)]
+        batch, free, inner = axes.batch[side], axes.free[side], axes.contracted[side]
+        extents = [math.prod(x.shape[axis + 1] for axis in each) for each in (free, inner)]
         order = [*batch, *free, *inner] if side == 0 else [*batch, *inner, *free]
         return x.transpose(0, *(axis + 1 for axis in order)).reshape(
             len(x), *(x.shape[axis + 1] for axis in batch), *(extents if side == 0 else extents[::-1])
