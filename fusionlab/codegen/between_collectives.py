@@ -7,23 +7,20 @@
       sdy.return %r                                   sdy.return %r
     }                                               }
 
-The *level* of a value is the largest number of collectives one after another on which it depends. The operations of one
-level are one function, which holds the constants that it reads; collectives stay as they are. Loops, branches and
-functions with collectives inside are divided in the same way.
-
-Apart from such a function stay sums of a loop's results along their first axis and what follows from them: a function
-that treats its walkers alike is checked at a few of them, one with their mean is not.
+The operations of one level (``collective_levels``) are one function, which holds the constants that it reads;
+collectives stay as they are. Loops, branches and functions with collectives inside are divided in the same way.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import func
 
+from fusionlab.codegen.collective_levels import Traits, levels, worth_and_rest
 from fusionlab.codegen.raising.splice import import_functions
 from fusionlab.hlo import ops
 from fusionlab.hlo.loops import has_effect_inside
@@ -38,7 +35,6 @@ begin."""
 
 _LOOPS = frozenset((ops.WHILE.name,))
 _WORTH = _LOOPS | {op.name for op in (ops.CASE, ops.IF, ops.DOT, ops.DOT_GENERAL, ops.CONVOLUTION)}
-"""A function without any of these is elementwise arithmetic, which XLA fuses by itself."""
 
 
 def divided(program: Program) -> Program:
@@ -132,6 +128,16 @@ class _Division:
         self._constant: dict[Any, bool] = {}
         self._done: set[Any] = set()
         self.made = 0
+        self._traits = Traits(
+            reads=_reads,
+            results=lambda operation: operation.results,
+            crosses=self._crosses,
+            names=self._names_in,
+            worth=_WORTH,
+            loops=_LOOPS,
+            sums_first_axis=self._sums_first_axis,
+            is_constant=lambda operation: all(map(self._is_constant, operation.results)),
+        )
 
     def run(self) -> int:
         """The number of functions that were made."""
@@ -174,57 +180,18 @@ class _Division:
         *operations, last = [wrapped.operation for wrapped in block.operations]
         if any(has_effect_inside(operation, self.functions) for operation in operations):
             return  # nothing may change places with it
-        levels = self._levels(operations)
-        for _, crossing in levels:
+        divided_by_level = levels(operations, self._traits)
+        for _, crossing in divided_by_level:
             for operation in crossing:
                 if operation.name in ops.CALLEES or operation.name in _WITH_REGIONS:
                     self._within(operation)
-        later = [[*between, *crossing] for between, crossing in levels]
-        for at, (between, crossing) in enumerate(levels):
-            own, rest = self._apart(between)
+        later = [[*between, *crossing] for between, crossing in divided_by_level]
+        for at, (between, crossing) in enumerate(divided_by_level):
+            own, rest = worth_and_rest(between, self._traits)
             others = [*rest, *crossing, *(other for each in later[at + 1 :] for other in each), last]
             outlined = self._outline(own, {value for other in others for value in _reads(other)}, last)
             for operation in (*(rest if outlined else between), *crossing):
                 operation.move_before(last)
-
-    def _levels(self, operations: Sequence[Any]) -> list[tuple[list[Any], list[Any]]]:
-        """The operations of each level without collectives, and those with collectives that read its values."""
-        level: dict[Any, int] = {}
-        between: defaultdict[int, list[Any]] = defaultdict(list)
-        crossing: defaultdict[int, list[Any]] = defaultdict(list)
-        for operation in operations:
-            at = max((level.get(value, 0) for value in _reads(operation)), default=0)
-            crosses = self._crosses(operation)
-            (crossing if crosses else between)[at].append(operation)
-            level.update(dict.fromkeys(operation.results, at + crosses))
-        return [(between[at], crossing[at]) for at in range(max([*between, *crossing], default=-1) + 1)]
-
-    def _apart(self, operations: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """The operations that are worth rewriting, with what they read, and the others; constants are of these."""
-        names = [self._names_in(operation) for operation in operations]
-        needed: set[Any] = set()
-        for operation, within in zip(reversed(operations), reversed(names), strict=True):
-            if within & _WORTH or not needed.isdisjoint(operation.results):
-                needed.update((*operation.results, *_reads(operation)))
-        worth, of_loops, over_walkers = set[Any](), set[Any](), set[Any]()
-        for operation, within in zip(operations, names, strict=True):
-            read = _reads(operation)
-            follows = not of_loops.isdisjoint(read)
-            if follows or within & _LOOPS:
-                of_loops.update(operation.results)
-            sums = (follows and self._sums_first_axis(operation)) or not over_walkers.isdisjoint(read)
-            if sums and needed.isdisjoint(operation.results):
-                over_walkers.update(operation.results)
-            elif within & _WORTH or not worth.isdisjoint(read):
-                worth.update(operation.results)
-        own, rest = list[Any](), list[Any]()
-        for operation in reversed(operations):
-            if all(map(self._is_constant, operation.results)) or worth.isdisjoint(operation.results):
-                rest.append(operation)
-            else:
-                worth.update(_reads(operation))
-                own.append(operation)
-        return own[::-1], rest[::-1]
 
     def _outline(self, own: Sequence[Any], wanted: set[Any], last: Any) -> bool:
         """Replace ``own`` by a call of a function of them, before ``last``; of their results others want ``wanted``.

@@ -2,16 +2,15 @@
 
     psum(f(x)), g(y, psum(f(x)))        -->        e = optimized(f)(x);  s = psum(e);  optimized(g)(y, s)
 
-The *level* of a value is the largest number of collectives one after another on which it depends. The equations of one
-level are a function without collectives, which is bound by itself; the collectives between two levels are evaluated as
-they are. What has collectives inside (``jit``, ``scan``, ``while_loop``, ``cond``, ``checkpoint``, ``shard_map``) is
-rebuilt from its parts in the same way; a function with collectives and a derivative rule of its own stays as it is.
+The equations of one level (``codegen.collective_levels``) are a function without collectives, which is bound by itself;
+the collectives between two levels are evaluated as they are. What has collectives inside (``jit``, ``scan``,
+``while_loop``, ``cond``, ``checkpoint``, ``shard_map``) is rebuilt from its parts in the same way; a function with
+collectives and a derivative rule of its own stays as it is.
 """
 
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ import jax
 from jax import lax
 from jax.extend import core as extended
 
+from fusionlab.codegen.collective_levels import Traits, levels, worth_and_rest
 from fusionlab.optimizing.primitive import bound, inner_jaxprs, primitives, replaced, varies, without_mesh
 from fusionlab.optimizing.same_function import scan_counts
 
@@ -31,7 +31,6 @@ Part = Callable[[Any], Callable[..., list[Any]]]
 _CASTS = frozenset(("pcast", "pvary"))
 _LOOPS = frozenset(("scan", "while"))
 _WORTH = _LOOPS | {"dot_general", "conv_general_dilated", "cond"}
-"""A function without any of these is elementwise arithmetic, which XLA fuses by itself."""
 
 
 def has_collectives(jaxpr: Any) -> bool:
@@ -45,8 +44,8 @@ def evaluate(closed: Any, operands: Sequence[Any], bind: Bind) -> list[Any]:
     values = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*closed.consts, *operands), strict=True))
     constants = {variable: value for variable, value in values.items() if not isinstance(value, jax.core.Tracer)}
     parts: list[tuple[list[Any], bool, list[Any]]] = []
-    for between, crossing in _levels(jaxpr):
-        first, rest = _divided(between)
+    for between, crossing in levels(jaxpr.eqns, _TRAITS):
+        first, rest = worth_and_rest(between, _TRAITS)
         parts += [(first, True, []), (rest, False, crossing)]
     for at, (between, worth, crossing) in enumerate(parts):
         later = [equation for one, _, other in parts[at + 1 :] for equation in (*one, *other)]
@@ -85,52 +84,6 @@ def _value(atom: Any, values: dict[Any, Any]) -> Any:
     return atom.val if isinstance(atom, extended.Literal) else values[atom]
 
 
-def _levels(jaxpr: Any) -> list[tuple[list[Any], list[Any]]]:
-    """The equations of each level without collectives, and those with collectives that read its values."""
-    level: dict[Any, int] = {}
-    between: defaultdict[int, list[Any]] = defaultdict(list)
-    crossing: defaultdict[int, list[Any]] = defaultdict(list)
-    for equation in jaxpr.eqns:
-        at = max((level.get(variable, 0) for variable in _read_by(equation)), default=0)
-        crosses = _crosses(equation)
-        (crossing if crosses else between)[at].append(equation)
-        level.update(dict.fromkeys(equation.outvars, at + crosses))
-    return [(between[at], crossing[at]) for at in range(max([*between, *crossing], default=-1) + 1)]
-
-
-def _divided(equations: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The function in ``equations`` that is worth rewriting, with what it reads, and the others, which come after it.
-
-    These are what has nothing to do with it, and sums of a loop's results along their first axis alone, with what
-    follows from them: a program that treats its walkers alike is checked at a few of them, one with their mean is not.
-    The function that is differentiated, which may be a sum along a first axis, does not depend on the replay's loop.
-    """
-    names = [set(_names(equation)) for equation in equations]
-    needed: set[Any] = set()
-    for equation, within in zip(reversed(equations), reversed(names), strict=True):
-        if within & _WORTH or not needed.isdisjoint(equation.outvars):
-            needed.update(equation.outvars)
-            needed.update(_read_by(equation))
-    own, of_loops, over_walkers = set[Any](), set[Any](), set[Any]()
-    for equation, within in zip(equations, names, strict=True):
-        follows = not of_loops.isdisjoint(_read_by(equation))
-        if follows or within & _LOOPS:
-            of_loops.update(equation.outvars)
-        sums = (follows and _reduces_first_axis(equation)) or not over_walkers.isdisjoint(_read_by(equation))
-        if sums and needed.isdisjoint(equation.outvars):
-            over_walkers.update(equation.outvars)
-        elif within & _WORTH or not own.isdisjoint(_read_by(equation)):
-            own.update(equation.outvars)
-    first, last = list[Any](), list[Any]()
-    for equation in reversed(equations):
-        if own.isdisjoint(equation.outvars):
-            last.append(equation)
-        else:
-            own.update(_read_by(equation))
-            first.append(equation)
-    return first[::-1], last[::-1]
-
-
 def _reduces_first_axis(equation: Any) -> bool:
     own = equation.primitive.name.startswith("reduce_") and tuple(equation.params.get("axes", ())) == (0,)
     return own or any(_reduces_first_axis(each) for inner in inner_jaxprs(equation) for each in inner.eqns)
@@ -157,6 +110,17 @@ def _variables(atoms: Sequence[Any]) -> list[Any]:
 
 def _read_by(equation: Any) -> list[Any]:
     return _variables(equation.invars)
+
+
+_TRAITS = Traits(
+    reads=_read_by,
+    results=lambda equation: equation.outvars,
+    crosses=_crosses,
+    names=lambda equation: set(_names(equation)),
+    worth=_WORTH,
+    loops=_LOOPS,
+    sums_first_axis=_reduces_first_axis,
+)
 
 
 def _across(equation: Any, operands: list[Any], bind: Bind) -> list[Any]:
