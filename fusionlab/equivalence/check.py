@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from fusionlab.codegen.raising import RaiseError
-from fusionlab.codegen.raising.rules.contraction import laxest_precision
+from fusionlab.codegen.raising.rules.contraction import least_precise
 from fusionlab.equivalence.brute_force import ask_brute_force
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.interpreter import ask_interpreter
@@ -24,7 +24,6 @@ from fusionlab.equivalence.scales import can_be_scaled, out_of_range
 from fusionlab.equivalence.tolerances import Pairs, largest_loss, largest_value
 from fusionlab.equivalence.verdict import OracleAgreement, OutputError, Verdict
 from fusionlab.errors import CompileError
-from fusionlab.hlo import ops
 from fusionlab.hlo.constants import constant_divided_by_zero
 from fusionlab.hlo.ops import NUMPY
 from fusionlab.hlo.program import Program, program_view
@@ -359,9 +358,6 @@ class Evidence:
         return ""
 
 
-_CONTRACTIONS = (ops.DOT_GENERAL, ops.DOT, ops.CONVOLUTION)
-
-
 def why_less_precise(original: Program, rewritten: Program) -> str | None:
     """The contraction of ``rewritten`` below the lowest precision in ``original``, in words; None if there is none.
 
@@ -377,6 +373,5 @@ def why_less_precise(original: Program, rewritten: Program) -> str | None:
 
 def _least(program: Program) -> tuple[lax.Precision, str | None]:
     """The lowest precision of the contractions of ``program``, and the scope of the first that has it."""
-    contractions = [node for node in program_view(program).walk() if node.op in _CONTRACTIONS]
-    found = [(laxest_precision(node), node.scope) for node in contractions]
-    return min(found, key=lambda one: one[0].value, default=(lax.Precision.HIGHEST, None))
+    found = least_precise(program_view(program).walk())
+    return (lax.Precision.HIGHEST, None) if found is None else (found[0], found[1].scope)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 
-from fusionlab.codegen.raising.rules.contraction import laxest_precision
+from fusionlab.codegen.raising.rules.contraction import least_precise
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.equivalence.exact.coverage import DataIntegers, indices_of, makes_integers
 from fusionlab.hlo import ops
@@ -58,13 +58,10 @@ def less_precise(cone: Collection[Node], own: Collection[Node]) -> Complaint | N
     if widths and others and (least := min(widths)) < min(others):
         reason = f"its value is computed in {least} bits, the sum in {min(others)}"
         return Complaint(Ground.LESS_PRECISE, reason, next(node for node in cone if least in _widths([node])))
-    precisions = [{n: laxest_precision(n) for n in nodes if n.op is ops.DOT_GENERAL} for nodes in (cone, own)]
-    if all(precisions):
-        ours, theirs = (min(each, key=lambda node: each[node].value) for each in precisions)
-        (value, total) = (each[node] for each, node in zip(precisions, (ours, theirs), strict=True))
-        if value.value < total.value:
-            reason = f"its value contracts at precision {value.name}, the sum at {total.name}"
-            return Complaint(Ground.LESS_PRECISE, reason, ours)
+    ours, theirs = least_precise(cone), least_precise(own)
+    if ours is not None and theirs is not None and ours[0].value < theirs[0].value:
+        reason = f"its value contracts at precision {ours[0].name}, the sum at {theirs[0].name}"
+        return Complaint(Ground.LESS_PRECISE, reason, ours[1])
     return None
 
 

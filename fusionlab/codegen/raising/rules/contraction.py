@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising.rules.rule import RaisedOp, RaiseError, Rule, UnnamedAlgorithm, integers
+from fusionlab.hlo import ops
 from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.view import Node, keyword
 
@@ -49,6 +51,7 @@ def algorithm_of(node: Node) -> lax.DotAlgorithmPreset | None:
     return named
 
 
+_CONTRACTIONS = (ops.DOT_GENERAL, ops.DOT, ops.CONVOLUTION)
 _OF_ALGORITHMS = {"X3": lax.Precision.HIGH, "X6": lax.Precision.HIGHEST, "X9": lax.Precision.HIGHEST}
 """The precision that an algorithm stands for by the end of its name; of another, that of the operands' types."""
 
@@ -68,9 +71,13 @@ def strictest_precision(node: Node) -> lax.Precision:
     return max(_precisions(node), key=lambda precision: precision.value)
 
 
-def laxest_precision(node: Node) -> lax.Precision:
-    """The lower of the precisions of a contraction's two operands; the library's own choice counts as DEFAULT."""
-    return min(_precisions(node), key=lambda precision: precision.value)
+def least_precise(nodes: Iterable[Node]) -> tuple[lax.Precision, Node] | None:
+    """The lowest precision of the contractions among ``nodes``, and the first that has it; None if there are none.
+
+    Of a contraction it is the lower of its operands' two; the library's own choice counts as DEFAULT.
+    """
+    found = [(precision, node) for node in nodes if node.op in _CONTRACTIONS for precision in _precisions(node)]
+    return min(found, key=lambda one: one[0].value, default=None)
 
 
 def solved(op: RaisedOp, transpose: str, *, left_side: bool, lower: bool, unit_diagonal: bool) -> list[Any]:
