@@ -82,7 +82,9 @@ def _powers(p: int) -> Array:
 def _power_table(p: int, exponent: float) -> Array:
     """[p]: x**exponent at x, 0 at 0; x**((p - 1) / 2) is the quadratic character, 1 for squares and -1 for others.
 
-    No real power of a negative number exists: (-s)**c of a square s is (r s)**c for a random square r.
+    No real power of a negative number exists: (-s)**c of a square s is (r s)**c for a random square r. So x**-c is
+    1 / x**c everywhere; that x**c / x is x**(c - 1) holds of squares alone. At c = 1/2 no function has both: sqrt(x)**2
+    would be x, which is no square.
     """
     powers, half = _powers(p), (p - 1) // 2
     table = np.zeros(p, np.int64)

@@ -9,6 +9,7 @@ from jax.experimental import jet
 
 from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
 from fusionlab.hlo import lowering
+from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
 from fusionlab.passes.fuse_jvp_replay import identify
 from fusionlab.passes.interface import Setting
@@ -347,6 +348,27 @@ def test_broadcasts_hold_no_elements_of_their_own(lowered):
     x = np.zeros((4, 8), np.float32)
     repeated = lowered(lambda x: jnp.sin(jnp.broadcast_to(x[..., None], (4, 8, 1000))).sum(), x)
     assert 32_000 <= identify.elements_at_once(view_of(repeated.parse()), Prepared()) <= 32_100
+
+
+def test_taylor_coefficients_of_a_root_whose_value_is_computed_apart(run_raised):
+    """``jax.jit`` drops the value that ``jet`` computes as x**0.5; what is left, by the square root, has 1 / 2y."""
+
+    def f(x):
+        return jnp.tanh(jnp.sqrt((x**2).sum() + 0.3)) + (x**3).sum()
+
+    def energy(x):
+        def second(e):
+            return jet.jet(f, (x,), ((e, jnp.zeros_like(e)),))[1][1]
+
+        return jax.vmap(second)(jnp.eye(x.size)).sum(), f(x)
+
+    x = np.random.default_rng(3).standard_normal((5, 6)).astype(np.float32)
+    module = jax.jit(jax.vmap(energy)).lower(x).compiler_ir("stablehlo")
+    program = Program.from_module(module, name="energy", provenance="a test")
+    result = SparsifyDirections().run(program, Setting())
+    assert result.applied, result.events
+    truth = jax.vmap(lambda x: jnp.trace(jax.hessian(f)(x)))(x)
+    np.testing.assert_allclose(run_raised(result.program, [x])[0], truth, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.by_turns(4, "True-sqrt")
