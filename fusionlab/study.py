@@ -48,13 +48,15 @@ UNCHANGED = Verdict("equal", reason="no pass applied: the program is unchanged")
 
 @dataclass(frozen=True)
 class StudyCache:
-    """Results of a study, shared by its targets: compilations by (program, target), verdicts by (program, rewritten).
+    """Results of a study, shared by its targets: compilations by (program, target), verdicts by (program, rewritten),
+    and what passes found out about programs (``Setting.findings``).
 
     Programs are identified by their digest.
     """
 
     compiled: dict[tuple[str, str], Compiled] = field(default_factory=dict)
     verdicts: dict[tuple[str, str], Verdict] = field(default_factory=dict)
+    findings: dict[type, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -264,7 +266,7 @@ def rewrite(
     Without ``compiles`` no pass learns what a candidate costs.
     """
     costs = CandidateCosts(given)
-    setting = _setting(costs) if compiles else Setting(platform=given.target.kind)
+    setting = _setting(costs) if compiles else Setting(platform=given.target.kind, findings=given.kept.findings)
     given.progress(f"rewrite: {print_pipeline(passes)}")
     started = time.perf_counter()
     result = run_pipeline(program, passes, setting, observer)
@@ -274,7 +276,7 @@ def rewrite(
 def _setting(costs: CandidateCosts) -> Setting:
     target = costs.given.target
     memory = None if target.peaks is None else target.peaks.memory_bytes
-    return Setting(costs.temp_bytes, target.kind, costs.figures, memory)
+    return Setting(costs.temp_bytes, target.kind, costs.figures, memory, costs.given.kept.findings)
 
 
 def undo_worse(
