@@ -512,7 +512,8 @@ def at_walkers(source: Workload, original: Program, result: Result, walkers: int
         return SmallModel(small, (original, result.program), "", in_float64)
     few, again = at_few_walkers(original, result.program, passes, result.events, walkers, grow=True)
     if few is not None:
-        return SmallModel(small, few.programs, _REWRITTEN_AGAIN if again else "", in_float64)
+        first, second = few.programs
+        return SmallModel(small, (first, second), _REWRITTEN_AGAIN if again else "", in_float64)
     lowered = lowering.lower(small, platform)
     repeated = _repeated(lowered, passes, result.events)
     if isinstance(repeated, str):

@@ -47,8 +47,8 @@ def view_of_copies(module: ir.Module) -> FunctionView:
 def resize(view: FunctionView, shapes: Shapes) -> None:
     """Give the values in ``shapes`` these shapes, in place: in the module of ``view``, which ``view_of_copies`` made.
 
-    Constants, and slices of whole axes, are cut, or continued where an axis grows; MLIRError where the module is not valid afterwards. The view itself is
-    stale then.
+    Constants, and slices of whole axes, are cut, or continued where an axis grows. MLIRError where the module is not
+    valid afterwards. The view itself is stale then.
     """
     with view.module.context, ir.Location.unknown():
         for node in view.walk():
@@ -82,7 +82,7 @@ def _of_shape(type_: Any, shape: Sequence[int]) -> ir.Type:
 
 
 def _resize_attributes(node: Node, shapes: Shapes) -> None:
-    """Resize what ``node`` holds beside the types of its values: its elements, and the sizes of slices of whole axes."""
+    """Resize what ``node`` holds beside types of values: its elements, and the sizes of slices of whole axes."""
     attributes = node.operation.attributes
     if node.op is ops.CONSTANT and (shape := shapes.get(node.results[0])) is not None:
         attributes["value"] = _cut(node, shape)
