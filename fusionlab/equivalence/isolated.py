@@ -75,12 +75,14 @@ def check_files(
 
 
 def _check_functions(original: Program, rewritten: Program, why: str, time_limit_s: float) -> Verdict:
-    """The verdict by function between collectives, where there is none on the whole for the reason ``why``."""
+    """The verdict by function between collectives, where there is none on the whole for the reason ``why``; all of them
+    together within the limit."""
+    began = time.monotonic()
     try:
         pairs = functions_between(original, rewritten).values()
     except OtherAround as reason:
         return Verdict("not-checked", reason=f"of the whole, {why}; {reason}")
-    found = [check_files(*pair, walkers=CHECKED_WALKERS, time_limit_s=time_limit_s) for pair in pairs]
+    found = [check_files(*pair, walkers=CHECKED_WALKERS, time_limit_s=time_limit_s, began=began) for pair in pairs]
     return verdict_of_all(found, f"of the whole, {why}: compared {BY_FUNCTION}")
 
 
