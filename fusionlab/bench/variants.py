@@ -143,8 +143,8 @@ class _Maker:
             own, wide = (peer.program(small.rebuild(dtype=dtype), at) for dtype in (small.dtype, "float64"))
             return own, wide
 
-        check = partial(self._check_peer, small, raised=peer.rewrite is None)
-        verdict = self._shown(name, partial(self._judged, small, f"peer {name}", pair, check))
+        compare_pair = partial(self._check_peer, small, raised=peer.rewrite is None)
+        verdict = self._shown(name, partial(self._judged, small, f"peer {name}", pair, compare_pair))
         if verdict is None:
             return None
         return Variant(name, peer.what, program, verdict, lower_s=seconds)

@@ -1,4 +1,4 @@
-"""A model is checked by the modules of the study, at another number of walkers; what cannot be resized is made again."""
+"""A model is checked by the modules of the study, resized to another number of walkers, or else by another lowering."""
 
 import pytest
 

@@ -222,12 +222,12 @@ class Findings(dict[str, View]):
         return found
 
     def of(self, program: Program) -> View:
-        """The one view of ``program``; of many programs the last ones are kept."""
-        if program.digest not in self:
-            while len(self) >= _MOST_VIEWS:
-                del self[next(iter(self))]
-            self[program.digest] = View(program)
-        return self[program.digest]
+        """The one view of ``program``; of many programs those that were last asked for are kept."""
+        found = self.pop(program.digest, None) or View(program)
+        self[program.digest] = found
+        if len(self) > _MOST_VIEWS:
+            del self[next(iter(self))]
+        return found
 
 
 def rewrite_replays(program: Program, by: Pass, options: Options, chunks: int, setting: Setting) -> Result:

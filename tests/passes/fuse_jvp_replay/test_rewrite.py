@@ -84,10 +84,12 @@ def test_of_many_programs_the_last_are_kept(searched, monkeypatch):
     monkeypatch.setattr(rewrite, "_MOST_VIEWS", 2)
     findings = Findings()
     programs = [program_of(function) for function in (jnp.sin, jnp.cos, jnp.tanh)]
-    first = [findings.of(program) for program in programs]
+    first, second = (findings.of(program) for program in programs[:2])
+    assert findings.of(programs[0]) is first
+    findings.of(programs[2])
     assert len(findings) == 2
-    assert findings.of(programs[2]) is first[2]
-    assert findings.of(programs[0]) is not first[0]
+    assert findings.of(programs[0]) is first
+    assert findings.of(programs[1]) is not second
 
 
 @pytest.mark.slow
