@@ -16,12 +16,13 @@ from typing import Any
 from fusionlab.codegen.cache import CompileCache
 from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.targets import Target
-from fusionlab.equivalence.check import check_workload, why_less_precise
+from fusionlab.equivalence.check import check_module, check_workload, why_less_precise
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.equivalence.few_walkers import CHECKED_WALKERS, WALKERS, Resized, resized
 from fusionlab.equivalence.isolated import check_files, compare_files
-from fusionlab.equivalence.samples import require_fitting, sample_of
+from fusionlab.equivalence.oracle import References
+from fusionlab.equivalence.samples import Sample, require_fitting, sample_of
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo import lowering
@@ -40,18 +41,22 @@ PassResult = tuple[Pass, Result]
 """A pass and its result, in a pipeline."""
 
 _UNCOMPILABLE = "without the passes undone, XLA cannot compile the program"
+_REWRITTEN_AGAIN = "compared with the original module, resized and rewritten again: its parts of the walkers are a loop"
+_LOWERED_AGAIN = "compared at another lowering, rewritten again: the walkers of the modules are not found"
 UNCHANGED = Verdict("equal", reason="no pass applied: the program is unchanged")
 
 
 @dataclass(frozen=True)
 class StudyCache:
-    """Results of a study, shared by its targets: compilations by (program, target), verdicts by (program, rewritten).
+    """Results of a study, shared by its targets: compilations by (program, target), verdicts by (program, rewritten),
+    and what passes found out about programs (``Setting.findings``).
 
     Programs are identified by their digest.
     """
 
     compiled: dict[tuple[str, str], Compiled] = field(default_factory=dict)
     verdicts: dict[tuple[str, str], Verdict] = field(default_factory=dict)
+    findings: dict[type, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -261,7 +266,7 @@ def rewrite(
     Without ``compiles`` no pass learns what a candidate costs.
     """
     costs = CandidateCosts(given)
-    setting = _setting(costs) if compiles else Setting(platform=given.target.kind)
+    setting = _setting(costs) if compiles else Setting(platform=given.target.kind, findings=given.kept.findings)
     given.progress(f"rewrite: {print_pipeline(passes)}")
     started = time.perf_counter()
     result = run_pipeline(program, passes, setting, observer)
@@ -271,7 +276,7 @@ def rewrite(
 def _setting(costs: CandidateCosts) -> Setting:
     target = costs.given.target
     memory = None if target.peaks is None else target.peaks.memory_bytes
-    return Setting(costs.temp_bytes, target.kind, costs.figures, memory)
+    return Setting(costs.temp_bytes, target.kind, costs.figures, memory, costs.given.kept.findings)
 
 
 def undo_worse(
@@ -337,10 +342,9 @@ def check(
 ) -> Verdict:
     """Compare original and rewritten in floating point.
 
-    A workload is checked at few walkers: the same program is lowered there in its own dtype and in float64, the same
-    choices are repeated, and the events must be the same. A file is checked under limits: at few walkers of its module
-    if its walkers are found (``few_walkers``), else at its own shapes. ``inputs`` replace random ones; ``oracles`` are
-    asked about the original.
+    Both modules are resized to few walkers if these are found in them (``few_walkers``); else a workload is lowered
+    there and rewritten again (``at_walkers``), and a file is compared at its own shapes. A file is checked under
+    limits. ``inputs`` replace random ones; ``oracles`` are asked about the original.
     """
     if not result.applied:
         if inputs is not None and isinstance(source, Program):
@@ -352,11 +356,9 @@ def check(
         return Verdict("different", reason=less)
     walkers = given.walkers_of(source)
     given.progress(f"check: {walkers} walkers in {source.dtype} and float64")
-    again = rewrite_small(source, original.platform, result, walkers)
-    if isinstance(again, Verdict):
-        return again
+    again = at_walkers(source, original, result, walkers)
     samples = None if inputs is None else [sample_of(inputs)]
-    return check_workload(source.rebuild(walkers=walkers), *again, samples, oracles=oracles)
+    return again if isinstance(again, Verdict) else again.verdict(samples, oracles=oracles)
 
 
 def _check_file(
@@ -364,7 +366,7 @@ def _check_file(
 ) -> Verdict:
     """The rewritten module itself at few walkers, or, where it does not treat them alike (parts of them in a loop),
     the original at few walkers with the same choices. InputError for ``inputs`` of neither."""
-    pair, limit_s, few = (original, result.program), given.check_time_limit_s, None
+    pair, limit_s, began, few = (original, result.program), given.check_time_limit_s, time.monotonic(), None
     where = "the file's own shapes"
     if (walkers := given.check_walkers) is not None:
         few, again = at_few_walkers(original, result.program, _choices(result), result.events, walkers)
@@ -378,7 +380,7 @@ def _check_file(
     samples = None if inputs is None else [sample_of(inputs)]
     given.progress(f"check: at {where}, at most {limit_s:.0f} s")
     verdict = check_files(
-        *(pair if few is None else few.programs), samples=samples, oracles=oracles, time_limit_s=limit_s
+        *(pair if few is None else few.programs), samples=samples, oracles=oracles, time_limit_s=limit_s, began=began
     )
     return verdict if few is None else replace(verdict, walkers=few.walkers)
 
@@ -390,16 +392,23 @@ def _require_inputs_of(original: Program, given: Circumstances, inputs: Countere
 
 
 def at_few_walkers(
-    original: Program, rewritten: Program, passes: Sequence[Pass], events: Sequence[Event], walkers: int
+    original: Program,
+    rewritten: Program,
+    passes: Sequence[Pass],
+    events: Sequence[Event],
+    walkers: int,
+    *,
+    grow: bool = False,
 ) -> tuple[Resized | None, bool]:
     """(both programs at ``walkers`` walkers, whether the second was rewritten again); None if that is not possible.
 
     Where ``rewritten`` does not treat walkers alike (parts of them in a loop), the resized original is rewritten by
-    ``passes``, with the choices of ``events``; not by passes of a user's own, which may decide by size.
+    ``passes``, with the choices of ``events``; not by passes of a user's own, which may decide by size. ``grow`` as in
+    ``resized``.
     """
-    if (few := resized((original, rewritten), walkers)) is not None:
+    if (few := resized((original, rewritten), walkers, grow=grow)) is not None:
         return few, False
-    if not all(map(is_own, passes)) or (few := resized((original,), walkers)) is None:
+    if not all(map(is_own, passes)) or (few := resized((original,), walkers, grow=grow)) is None:
         return None, False
     again = _repeated(few.programs[0], passes, events)
     return (None, False) if isinstance(again, str) else (replace(few, programs=(*few.programs, again)), True)
@@ -413,17 +422,18 @@ def _choices(result: Result) -> tuple[Pass, ...]:
 def check_exactly(source: Workload | Program, original: Program, result: Result, given: Circumstances) -> Identity:
     """Compare original and rewritten in prime fields, without a tolerance, in a process of its own under limits.
 
-    A workload is compared at two walkers, where the same choices are repeated; a file by ``compare_files``.
+    A workload is compared at two walkers (``at_walkers``); a file by ``compare_files``.
     """
     if isinstance(source, Program):
         return check_pair_exactly(original, result.program, given)
-    limit_s = given.check_time_limit_s
+    limit_s, began = given.check_time_limit_s, time.monotonic()
     given.progress(f"check: exactly, {WALKERS} walkers, at most {limit_s:.0f} s")
-    small = source.rebuild(walkers=WALKERS)
-    again = _rewritten_again(small, original.platform, result)
-    if isinstance(again, str):
-        return Identity("not-covered", 0, 0, 1.0, f"at {WALKERS} walkers {again}", walkers=WALKERS)
-    return replace(compare_files(*again, limit_s), walkers=WALKERS)
+    again = at_walkers(source, original, result, WALKERS)
+    if isinstance(again, Verdict):
+        return Identity("not-covered", 0, 0, 1.0, again.reason, walkers=WALKERS)
+    identity = compare_files(*again.programs, limit_s, began=began)
+    told = "; ".join(filter(None, (identity.reason, again.instead)))
+    return replace(identity, walkers=WALKERS, reason=told)
 
 
 def check_pair_exactly(original: Program, rewritten: Program, given: Circumstances) -> Identity:
@@ -450,31 +460,66 @@ def judge(
     return replace(check(source, original, result, given, inputs=inputs, oracles=oracles), exact=identity)
 
 
-def rewrite_small(source: Workload, platform: str, result: Result, walkers: int) -> tuple[Program, Program] | Verdict:
-    """The workload lowered at few walkers in its own dtype and in float64, rewritten by the choices of ``result``.
+@dataclass(frozen=True)
+class SmallModel:
+    """A model at the few walkers of a check: ``programs`` are its original and its rewritten module there.
 
-    Returns a verdict, ``different``, if the passes decide otherwise there.
+    ``workload`` is the model at these walkers. ``instead`` tells what they are if not the very modules of the study,
+    resized. ``in_float64`` lowers the model in float64 and rewrites that by the same choices; in words why not.
     """
-    small = source.rebuild(walkers=walkers)
-    rewritten = []
-    for dtype in (small.dtype, "float64"):
-        again = _rewritten_again(small.rebuild(dtype=dtype), platform, result)
-        if isinstance(again, str):
-            return Verdict(
-                "different",
-                walkers=walkers,
-                worst="none: the passes took other decisions",
-                reason=f"at {walkers} walkers in {dtype} {again}",
+
+    workload: Workload
+    programs: tuple[Program, Program]
+    instead: str
+    in_float64: Callable[[], Program | str]
+
+    def verdict(
+        self,
+        samples: list[Sample] | None = None,
+        *,
+        oracles: bool = False,
+        references: Callable[[Program | None], References | None] = lambda module: None,
+    ) -> Verdict:
+        """The verdict in floating point. ``references`` are those of a module, or of the workload (None).
+
+        The constants that a pass folds stay rounded in the float64 version of its output. So a module that is not shown
+        equal is compared once more, where the float64 version is a rewriting of the model in float64.
+        """
+        original, rewritten = self.programs
+        found = check_module(
+            self.workload, original, rewritten, samples, oracles=oracles, references=references(original)
+        )
+        if not found.passed and not isinstance(wide := self.in_float64(), str):
+            found = check_workload(
+                self.workload, rewritten, wide, samples, oracles=oracles, references=references(None)
             )
-        rewritten.append(again[1])
-    return rewritten[0], rewritten[1]
+        return replace(found, reason="; ".join(filter(None, (found.reason, self.instead))))
 
 
-def _rewritten_again(source: Workload, platform: str, result: Result) -> tuple[Program, Program] | str:
-    """(original, rewritten) of ``source`` by the choices of ``result``; in words the difference if there is one."""
-    program = lowering.lower(source, platform)
-    again = _repeated(program, _choices(result), result.events)
-    return again if isinstance(again, str) else (program, again)
+def at_walkers(source: Workload, original: Program, result: Result, walkers: int) -> SmallModel | Verdict:
+    """The model at ``walkers`` walkers: the modules of the study, resized.
+
+    Where the rewritten one does not treat walkers alike (parts of them in a loop), the resized original is rewritten
+    again by the same choices; where the original does not either (an optimiser's step), the model is lowered again for
+    so many walkers. Returns a verdict, ``different``, if the passes decide otherwise there.
+    """
+    small, passes, platform = source.rebuild(walkers=walkers), _choices(result), original.platform
+
+    def in_float64() -> Program | str:
+        return _repeated(lowering.lower(small.rebuild(dtype="float64"), platform), passes, result.events)
+
+    if source.walkers == walkers:
+        return SmallModel(small, (original, result.program), "", in_float64)
+    few, again = at_few_walkers(original, result.program, passes, result.events, walkers, grow=True)
+    if few is not None:
+        first, second = few.programs
+        return SmallModel(small, (first, second), _REWRITTEN_AGAIN if again else "", in_float64)
+    lowered = lowering.lower(small, platform)
+    repeated = _repeated(lowered, passes, result.events)
+    if isinstance(repeated, str):
+        reason = f"at {walkers} walkers in {small.dtype} {repeated}"
+        return Verdict("different", walkers=walkers, worst="none: the passes took other decisions", reason=reason)
+    return SmallModel(small, (lowered, repeated), _LOWERED_AGAIN, in_float64)
 
 
 def _repeated(program: Program, passes: Sequence[Pass], events: Sequence[Event]) -> Program | str:

@@ -25,7 +25,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.measure.peers import PEERS, Peer
 from fusionlab.passes.interface import Pass, Result
 from fusionlab.passes.pipeline import print_pipeline, resolved_pipeline
-from fusionlab.study import Circumstances, check, lower, rewrite, rewrite_small
+from fusionlab.study import Circumstances, SmallModel, at_walkers, check, lower, rewrite
 from fusionlab.workload import Workload
 
 FUSED = "fused"
@@ -87,7 +87,7 @@ class _Maker:
     given: Circumstances
     store: VerdictStore | None
     failures: list[Failure] = field(default_factory=list)
-    references: References | None = None
+    references: dict[str, References] = field(default_factory=dict)
     done: dict[tuple[Pass, ...], tuple[Result, float]] = field(default_factory=dict)
 
     def reference(self, name: str) -> Variant | None:
@@ -143,7 +143,8 @@ class _Maker:
             own, wide = (peer.program(small.rebuild(dtype=dtype), at) for dtype in (small.dtype, "float64"))
             return own, wide
 
-        verdict = self._shown(name, partial(self._judged, small, f"peer {name}", pair, raised=peer.rewrite is None))
+        compare_pair = partial(self._check_peer, small, raised=peer.rewrite is None)
+        verdict = self._shown(name, partial(self._judged, small, f"peer {name}", pair, compare_pair))
         if verdict is None:
             return None
         return Variant(name, peer.what, program, verdict, lower_s=seconds)
@@ -151,22 +152,29 @@ class _Maker:
     def _verdict(self, original: Program, result: Result) -> Verdict:
         if isinstance(self.source, Program):
             return check(self.source, original, result, self.given)
-        source, platform = self.source, original.platform
-        walkers = self.given.walkers_of(source)
-        pair = partial(rewrite_small, source, platform, result, walkers)
+        source, walkers = self.source, self.given.walkers_of(self.source)
+        found: list[SmallModel] = []
+
+        def pair() -> tuple[Program, Program] | Verdict:
+            made = at_walkers(source, original, result, walkers)
+            if isinstance(made, Verdict):
+                return made
+            found.append(made)
+            return made.programs
+
         what = f"{resolved_pipeline(result.events)} at {[event.location for event in result.applied]}"
-        return self._judged(source.rebuild(walkers=walkers), what, pair)
+        what += f" of {source.walkers} walkers"
+        small = source.rebuild(walkers=walkers)
+        return self._judged(small, what, pair, lambda _: found[0].verdict(references=partial(self._references, small)))
 
     def _judged(
         self,
         small: Workload,
         what: str,
         make: Callable[[], tuple[Program, Program] | Verdict],
-        *,
-        raised: bool = True,
+        check_pair: Callable[[tuple[Program, Program]], Verdict],
     ) -> Verdict:
-        """The verdict on the programs that ``make`` returns (own dtype, float64) against the workload; cached if
-        reached before. Another compiler's output is not ``raised``: XLA runs it on the CPU as it is."""
+        """The verdict of ``check_pair`` on the programs that ``make`` returns; cached if reached before."""
         keys: list[str] = []
         platform = self.given.target.kind
         if self.store is not None:
@@ -183,24 +191,37 @@ class _Maker:
                 self.store.store(keys[0], known)
                 return known
         self.given.progress(f"check: {small.walkers} walkers in {small.dtype} and float64")
-        if self.references is None:  # one pair of runners for all variants: their results are computed once
-            self.references = References.of(small, remember=True)
         with on_the_cpu():
-            if raised:
-                verdict = check_workload(small, *pair, references=self.references)
-            else:
-                verdict = compare(
-                    workload_samples(small),
-                    truth=self.references.truth,
-                    original=self.references.original,
-                    rewritten=xla_runner(pair[0]),
-                    rewritten_float64=xla_runner(pair[1], "float64"),
-                    walkers=small.walkers,
-                )
+            verdict = check_pair(pair)
         for key in keys:
             assert self.store is not None
             self.store.store(key, verdict)
         return verdict
+
+    def _check_peer(self, small: Workload, pair: tuple[Program, Program], *, raised: bool) -> Verdict:
+        """The verdict on the programs of a peer (own dtype, float64) against the workload. Another compiler's output is
+        not ``raised``: XLA runs it on the CPU as it is."""
+        references = self._references(small)
+        if raised:
+            return check_workload(small, *pair, references=references)
+        return compare(
+            workload_samples(small),
+            truth=references.truth,
+            original=references.original,
+            rewritten=xla_runner(pair[0]),
+            rewritten_float64=xla_runner(pair[1], "float64"),
+            walkers=small.walkers,
+        )
+
+    def _references(self, small: Workload, module: Program | None = None) -> References:
+        """Of all variants one set of runners, whose results are computed once: of the workload, or of ``module``."""
+        key = "" if module is None else module.digest
+        if key not in self.references:
+            if module is None:
+                self.references[key] = References.of(small, remember=True)
+            else:
+                self.references[key] = References.of_module(small, module, remember=True)
+        return self.references[key]
 
     def _shown(self, name: str, judge: Callable[[], Verdict]) -> Verdict | None:
         """The verdict that the variant is equal; None, with a failure, when it is not, or cannot be checked."""

@@ -69,11 +69,11 @@ def _events(program: Program, given: Circumstances) -> list[dict[str, Any]]:
     from fusionlab.passes.interface import Applied, Setting
     from fusionlab.passes.pipeline import run_pipeline
 
-    found = []
+    found, setting = [], Setting()
     for name in REWRITES:
         if name in PASSES:
             given.progress(f"trying {name}")
-            found += [(event, name) for event in run_pipeline(program, [find_pass(name)()], Setting()).events]
+            found += [(event, name) for event in run_pipeline(program, [find_pass(name)()], setting).events]
     return [
         {
             "rewrite": name,

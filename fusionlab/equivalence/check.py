@@ -61,6 +61,43 @@ def check_workload(
     )
 
 
+def check_module(
+    workload: Workload,
+    original: Program,
+    rewritten: Program,
+    samples: Iterable[Sample] | None = None,
+    *,
+    oracles: bool = False,
+    references: References | None = None,
+) -> Verdict:
+    """Compare ``rewritten``, a rewriting of the module ``original`` of ``workload`` (as it stands: walkers, dtype).
+
+    Truth is the module in float64: its constants are rounded, as those of its rewriting are. The module must agree with
+    the workload's own function under plain ``jax.jit``, which is the original in its own dtype, or the verdict is
+    ``not-checked``. With ``oracles``, the workload's own function in float64 is compared with brute force.
+    ``references`` are ``References.of_module``.
+    """
+    references = references or References.of_module(workload, original)
+    is_float64 = workload.dtype == "float64"
+    run = program_runner(rewritten)
+
+    def by_brute_force(sample: Sample, *_: list[np.ndarray]) -> OracleAgreement:
+        return ask_brute_force(workload, sample, workload_runner(workload, "float64")(sample.arrays))
+
+    return compare(
+        workload_samples(workload) if samples is None else samples,
+        truth=references.truth,
+        original=references.original,
+        rewritten=run,
+        rewritten_float64=run if is_float64 else program_runner(rewritten, widen=True),
+        walkers=workload.walkers,
+        raised=references.raised,
+        narrowed=(lambda: workload_runner(workload, "float32")) if is_float64 else None,
+        scales=samples is None and can_be_scaled(rewritten),
+        oracles=(by_brute_force,) if oracles else (),
+    )
+
+
 @own_settings()
 def check_programs(
     original: Program, rewritten: Program, samples: Iterable[Sample] | None = None, *, oracles: bool = False

@@ -1,11 +1,12 @@
-"""Programs that treat all walkers alike, at fewer of them: the same function of every walker, less often.
+"""Programs that treat all walkers alike, at another number of them: the same function of every walker.
 
     x [1024, 4, 3] --dot_general--> [1024, 4, 64] --reduce--> [1024]      at 2 walkers: [2, 4, 3] --> [2, 4, 64] --> [2]
 
 Walkers are a leading axis of all results, or several (molecules, states, walkers). Every op on the way has to keep them
 apart and in their places: no sum over walkers, no permutation, no walker index, no constant that differs between them.
 Then each walker's results are the same function of that walker's part of the arguments, and a program at 2 walkers has
-that function. An axis along which an op is not known to do so keeps its extent.
+that function, as has one at more walkers than there were. An axis along which an op is not known to do so keeps its
+extent.
 """
 
 from __future__ import annotations
@@ -48,16 +49,17 @@ class Resized:
         )
 
 
-def resized(programs: Sequence[Program], walkers: int = WALKERS) -> Resized | None:
+def resized(programs: Sequence[Program], walkers: int = WALKERS, *, grow: bool = False) -> Resized | None:
     """``programs`` of one signature at ``walkers`` walkers (along each axis of more); None where none can be resized.
 
     An axis is resized if all of them treat what lies along it alike, and have it in the same places of the arguments.
-    None is that is divided over several devices.
+    None is that is divided over several devices. With ``grow``, the first axis of all results is also resized where it
+    is shorter.
     """
     if any(program.has_collectives for program in programs):
         return None
     views = [view_of_copies(program.parse()) for program in programs]
-    found = [_axes_of_walkers(view, walkers) for view in views]
+    found = [_axes_of_walkers(view, walkers, grow) for view in views]
     common = list(itertools.takewhile(lambda axis: _agree(views, found, axis), sorted(found[0])))
     if not common:
         return None
@@ -88,15 +90,16 @@ def _places(function: FunctionView, marks: Marks) -> list[set[int]]:
     return [marks.get(value, set()) for value in function.arguments]
 
 
-def _axes_of_walkers(function: FunctionView, walkers: int) -> dict[int, Marks]:
+def _axes_of_walkers(function: FunctionView, walkers: int, grow: bool) -> dict[int, Marks]:
     """Of each axis longer than ``walkers`` the axis of every value that has it: of the leading axes of all results, up
-    to the first along which not everything is treated alike."""
+    to the first along which not everything is treated alike. With ``grow``, also of the first axis if it is shorter."""
     shapes = [value.type.shape if value.is_array else () for value in function.returns]
     found: dict[int, Marks] = {}
     for axis, extents in enumerate(zip(*shapes, strict=False)):
         if len(set(extents)) > 1:
             break
-        if extents[0] > walkers and not found.setdefault(axis, _marks(function, axis)):
+        other = extents[0] > walkers or (grow and axis == 0 and 0 < extents[0] < walkers)
+        if other and not found.setdefault(axis, _marks(function, axis)):
             break
     return {axis: marks for axis, marks in found.items() if marks}
 

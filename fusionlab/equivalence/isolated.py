@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Iterable
 from dataclasses import astuple, replace
 from typing import TYPE_CHECKING, Any
@@ -40,22 +41,26 @@ def check_files(
     samples: Iterable[Sample] | None = None,
     oracles: bool = False,
     time_limit_s: float = TIME_LIMIT_S,
+    began: float | None = None,
 ) -> Verdict:
     """Compare two programs; ``not-checked`` with the reason when a limit is exceeded.
+
+    The time limit counts from ``began`` on the monotonic clock; None: from now.
 
     Programs that treat all walkers alike are compared at ``walkers`` of them, others at their own shapes, as are all
     without a number. Those of several devices run on as many of the CPU; where that exceeds a limit, or one of their
     ops has no rule for raising, they are compared function by function between their collectives. ``samples`` are used
     instead of random ones; ``oracles`` as in ``check_programs``.
     """
+    began = time.monotonic() if began is None else began
     few = None if walkers is None else resized((original, rewritten), walkers)
     if few is not None:
-        verdict = check_files(*few.programs, samples=samples, oracles=oracles, time_limit_s=time_limit_s)
+        verdict = check_files(*few.programs, samples=samples, oracles=oracles, time_limit_s=time_limit_s, began=began)
         return replace(verdict, walkers=walkers)
     given = None if samples is None else [vars(sample) for sample in samples]
     programs = astuple(original), astuple(rewritten)
     try:
-        verdict, found = call(check, *programs, given, oracles, limit_s=time_limit_s, memory_limited=True)
+        verdict, found = call(check, *programs, given, oracles, limit_s=_left(time_limit_s, began), memory_limited=True)
     except ProcessFailed as error:
         failed = f"the check failed (exit {error.exit_code}): {str(error)[:200]}"
         why = _late(time_limit_s) if error.exit_code is None else failed
@@ -70,12 +75,14 @@ def check_files(
 
 
 def _check_functions(original: Program, rewritten: Program, why: str, time_limit_s: float) -> Verdict:
-    """The verdict by function between collectives, where there is none on the whole for the reason ``why``."""
+    """The verdict by function between collectives, where there is none on the whole for the reason ``why``; all of them
+    together within the limit."""
+    began = time.monotonic()
     try:
         pairs = functions_between(original, rewritten).values()
     except OtherAround as reason:
         return Verdict("not-checked", reason=f"of the whole, {why}; {reason}")
-    found = [check_files(*pair, walkers=CHECKED_WALKERS, time_limit_s=time_limit_s) for pair in pairs]
+    found = [check_files(*pair, walkers=CHECKED_WALKERS, time_limit_s=time_limit_s, began=began) for pair in pairs]
     return verdict_of_all(found, f"of the whole, {why}: compared {BY_FUNCTION}")
 
 
@@ -106,9 +113,16 @@ def check(
 
 
 def compare_files(
-    original: Program, rewritten: Program, time_limit_s: float, stop: threading.Event | None = None
+    original: Program,
+    rewritten: Program,
+    time_limit_s: float,
+    stop: threading.Event | None = None,
+    *,
+    began: float | None = None,
 ) -> Identity:
     """The exact verdict on two programs; ``not-covered`` when it exceeds a limit or fails, or ``stop`` is set.
+
+    The time limit counts from ``began`` on the monotonic clock; None: from now.
 
     Programs that treat all walkers alike are compared at a few walkers, others at their own shapes; those of several
     devices function by function between their collectives.
@@ -116,7 +130,8 @@ def compare_files(
     fault = "a fault of the check, not of the programs"
     try:
         programs = astuple(original), astuple(rewritten)
-        found = call(compare, *programs, limit_s=time_limit_s, memory_limited=True, stop=stop)
+        left_s = _left(time_limit_s, time.monotonic() if began is None else began)
+        found = call(compare, *programs, limit_s=left_s, memory_limited=True, stop=stop)
     except ProcessFailed as error:
         if error.exit_code is None:
             reason = f"time limit: {_late(time_limit_s)}"
@@ -144,6 +159,10 @@ def _compare(*programs: Program) -> Identity:
     few = resized(programs)
     views = map(program_view, programs if few is None else few.programs)
     return replace(compare_functions(*views), walkers=None if few is None else few.walkers)
+
+
+def _left(limit_s: float, began: float) -> float:
+    return max(limit_s - (time.monotonic() - began), 0.0)
 
 
 def _late(limit_s: float) -> str:

@@ -30,15 +30,28 @@ Runner = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 
 @dataclass(frozen=True)
 class References:
-    """The references of all rewritings of a workload: its own function in float64 and in its own dtype."""
+    """The references of all rewritings of a workload: its own function in float64 and in its own dtype.
+
+    Of rewritings of one module of it, ``truth`` is that module raised and computed in float64, because its constants
+    are rounded, as theirs are; and ``raised`` is the raised module, which must agree with ``original``.
+    """
 
     truth: Runner
     original: Runner
+    raised: Runner | None = None
 
     @staticmethod
     def of(workload: Workload, *, remember: bool = False) -> References:
         """Both runners of ``workload``; with ``remember`` each runs once per input, for several rewritings of it."""
         runners = workload_runner(workload, "float64"), workload_runner(workload, workload.dtype)
+        return References(*(map(remembered, runners) if remember else runners))
+
+    @staticmethod
+    def of_module(workload: Workload, module: Program, *, remember: bool = False) -> References:
+        """As ``of``, for rewritings of ``module``, which was lowered from ``workload``."""
+        raised = program_runner(module)
+        truth = remembered(raised) if workload.dtype == "float64" else program_runner(module, widen=True)
+        runners = truth, workload_runner(workload, workload.dtype), truth if workload.dtype == "float64" else raised
         return References(*(map(remembered, runners) if remember else runners))
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from jaxlib.mlir import ir, passmanager
 
 from fusionlab.hlo import ops
@@ -46,8 +47,8 @@ def view_of_copies(module: ir.Module) -> FunctionView:
 def resize(view: FunctionView, shapes: Shapes) -> None:
     """Give the values in ``shapes`` these shapes, in place: in the module of ``view``, which ``view_of_copies`` made.
 
-    Constants, and slices of whole axes, are cut; MLIRError where the module is not valid afterwards. The view itself is
-    stale then.
+    Constants, and slices of whole axes, are cut, or continued where an axis grows. MLIRError where the module is not
+    valid afterwards. The view itself is stale then.
     """
     with view.module.context, ir.Location.unknown():
         for node in view.walk():
@@ -81,7 +82,7 @@ def _of_shape(type_: Any, shape: Sequence[int]) -> ir.Type:
 
 
 def _resize_attributes(node: Node, shapes: Shapes) -> None:
-    """Cut what ``node`` holds beside the types of its values: its elements, and the sizes of slices of whole axes."""
+    """Resize what ``node`` holds beside types of values: its elements, and the sizes of slices of whole axes."""
     attributes = node.operation.attributes
     if node.op is ops.CONSTANT and (shape := shapes.get(node.results[0])) is not None:
         attributes["value"] = _cut(node, shape)
@@ -96,12 +97,14 @@ _SIZES = {ops.DYNAMIC_SLICE: "slice_sizes", ops.GATHER: "slice_sizes", ops.SLICE
 
 
 def _cut(node: Node, shape: Sequence[int]) -> ir.Attribute:
-    """The elements of a constant in the corner of ``shape``."""
+    """The elements of a constant in the corner of ``shape``; along an axis that grows, they are repeated in order."""
     type_ = ir.RankedTensorType(node.results[0].handle.type)
     value = node.attributes["value"]
     if getattr(value, "is_splat", False):
         return ir.DenseElementsAttr.get_splat(_of_shape(type_, shape), value.get_splat_value())
-    return elements_attribute(constant_array(node)[tuple(map(slice, shape))], type_.element_type)
+    array = constant_array(node)
+    at = np.ix_(*(np.arange(to) % extent for to, extent in zip(shape, array.shape, strict=True)))
+    return elements_attribute(array[at], type_.element_type)
 
 
 def _retype(function: Any, functions: Mapping[str, Any]) -> None:

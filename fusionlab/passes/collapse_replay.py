@@ -24,7 +24,7 @@ from typing import ClassVar
 from fusionlab.codegen.laplacian.state import Options
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
-from fusionlab.passes.fuse_jvp_replay.rewrite import Findings, rewrite_replays
+from fusionlab.passes.fuse_jvp_replay.rewrite import rewrite_replays
 from fusionlab.passes.interface import Pass, Result, Setting
 
 
@@ -43,8 +43,4 @@ class CollapseReplay(Pass):
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Collapse every replay of the program's entry; see the module's docstring."""
-        return self.rewrite(program, setting, Findings())
-
-    def rewrite(self, program: Program, setting: Setting, findings: Findings) -> Result:
-        """``run`` with the analysis of the program's sums cached in ``findings``."""
-        return rewrite_replays(program, self, self.options, self.chunks, setting, findings)
+        return rewrite_replays(program, self, self.options, self.chunks, setting)

@@ -146,12 +146,14 @@ class Figures:
 class Setting:
     """The environment of a pass: ``temp_bytes(program)`` is XLA's figure on the target of the study, and
     ``figures(program)`` all figures there; ``platform`` is the target's, for programs of platform ``any``;
-    ``memory_bytes`` is the memory of the device, where it is known."""
+    ``memory_bytes`` is the memory of the device, where it is known. ``findings`` are what passes have found out about
+    programs, by the kind of finding, for the passes that run later."""
 
     temp_bytes: Callable[[Program], int] | None = None
     platform: str = "cpu"
     figures: Callable[[Program], Figures] | None = None
     memory_bytes: int | None = None
+    findings: dict[type, Any] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
 
 def platform_for(program: Program, setting: Setting) -> str:

@@ -21,7 +21,7 @@ from typing import ClassVar
 
 from fusionlab.codegen.laplacian.state import Options
 from fusionlab.hlo.program import Program
-from fusionlab.passes.fuse_jvp_replay.rewrite import Findings, rewrite_replays
+from fusionlab.passes.fuse_jvp_replay.rewrite import rewrite_replays
 from fusionlab.passes.interface import Pass, Result, Setting
 
 
@@ -33,4 +33,4 @@ class TransposeReplay(Pass):
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Transpose every replay of the program's entry; see the module's docstring."""
-        return rewrite_replays(program, self, Options(sparse=False, adjoint=True), 1, setting, Findings())
+        return rewrite_replays(program, self, Options(sparse=False, adjoint=True), 1, setting)

@@ -6,6 +6,7 @@ from fusionlab.bench import variants
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.measure.peers import PEERS, Peer, peers_of
 from fusionlab.measure.records import read_records
+from fusionlab.study import SmallModel
 from fusionlab.workloads.catalogue import build
 
 TINY = ("--model", "ferminet", "--molecule", "LiH", "--size", "tiny", "--walkers", 2, "--check-walkers", 2)
@@ -66,7 +67,7 @@ def test_a_model_is_its_replay_beside_its_rewriting_and_a_peer_that_cannot_do_it
     def asked(*_, **__):
         raise AssertionError("a verdict that was reached is not reached again")
 
-    monkeypatch.setattr(variants, "check_workload", asked)
+    monkeypatch.setattr(SmallModel, "verdict", asked)
     document = as_json("bench", *TINY, *SHORT, "--against", "none", "--check-only", "--records", "none")
     assert document["variants"] == []
     assert [one["verdict"] for one in document["checked"]] == ["equal", "within-bound"]
@@ -74,7 +75,7 @@ def test_a_model_is_its_replay_beside_its_rewriting_and_a_peer_that_cannot_do_it
 
 @pytest.mark.slow
 def test_what_is_different_gets_no_figures(bench, monkeypatch):
-    monkeypatch.setattr(variants, "check_workload", lambda *_, **__: Verdict("different", worst="walker 1"))
+    monkeypatch.setattr(SmallModel, "verdict", lambda *_, **__: Verdict("different", worst="walker 1"))
     document = bench(*TINY, "--against", "none", "--check-only", code=1)
     assert [one["name"] for one in document["checked"]] == ["replay"]
     assert document["failures"][0]["reason"] == "different: walker 1"

@@ -85,9 +85,24 @@ def test_walkers_that_are_treated_alike(function, lowered):
     np.testing.assert_allclose(found, expected[0][tuple(map(slice, found.shape))], 1e-5, 1e-6)
 
 
+@each(ALIKE)
+@pytest.mark.parametrize("walkers", [2, WALKERS])
+def test_more_walkers_than_there_were(function, walkers, lowered):
+    """The program is the one that is lowered for so many."""
+    many = 2 * WALKERS
+    program = lowered(function, jax.ShapeDtypeStruct((walkers, N, 3), np.float32))
+    assert resized([program], many) is None
+    [found] = (made := resized([program], many, grow=True)).programs
+    assert (made.walkers, found.inputs[0].shape) == (many, (many, N, 3))
+    more = lowered(function, jax.ShapeDtypeStruct((many, N, 3), np.float32))
+    assert (found.inputs, found.outputs) == (more.inputs, more.outputs)
+    assert compare_functions(program_view(more), program_view(found)).result == "identical"
+
+
 @each(MIXED)
 def test_walkers_that_are_not(function, lowered):
     assert resized([lowered(function, X)]) is None
+    assert resized([lowered(function, X)], 2 * WALKERS, grow=True) is None
 
 
 def test_two_programs_are_resized_together_or_not_at_all(lowered):
@@ -133,6 +148,11 @@ def test_a_function_is_resized_by_its_calls(lowered):
     assert [type_.shape for type_ in found.inputs] == [(2, N, 3), weights.shape]
     few = lowered(function, jax.ShapeDtypeStruct((2, N, 3), np.float32), weights)
     assert compare_functions(program_view(few), program_view(found)).result == "identical"
+
+
+def test_a_constant_of_another_axis_keeps_its_elements_where_walkers_grow(lowered):
+    [found] = resized([lowered(ALIKE["equal-constants"], X)], 9, grow=True).programs
+    np.testing.assert_array_equal(xla_runner(found)([np.zeros((9, N, 3), np.float32)])[0][8], [[0, 1, 2]] * N)
 
 
 @pytest.mark.parametrize("dtype", [np.complex64, jnp.bfloat16, np.bool_, np.int32])

@@ -1,6 +1,7 @@
 """Checks in a process of their own: whatever happens there, there is a verdict, and nothing on stderr."""
 
 import dataclasses
+import time
 
 import numpy as np
 import pytest
@@ -94,22 +95,33 @@ def test_two_modules_are_compared(lowered):
 
 
 def test_a_model_is_compared_under_the_limits_of_a_file(lowered, monkeypatch):
+    """What is done before the comparison counts."""
     program = lowered(lambda x: x + 1, X)
     limits = []
 
-    class Model:
-        def rebuild(self, walkers):
-            return self
+    def found(source, original, result, walkers):
+        time.sleep(0.01)
+        return study.SmallModel(source, (program, program), "rewritten again", lambda: "")
 
-    def compared(original, rewritten, limit_s):
-        limits.append(limit_s)
+    def compared(original, rewritten, limit_s, *, began):
+        limits.append((limit_s, time.monotonic() - began))
         return Identity("identical", 12, 2, 1e-36)
 
-    monkeypatch.setattr(study, "_rewritten_again", lambda *given: (program, program))
+    monkeypatch.setattr(study, "at_walkers", found)
     monkeypatch.setattr(study, "compare_files", compared)
     given = study.Circumstances(target=None, check_time_limit_s=7.0)
-    assert study.check_exactly(Model(), program, None, given).walkers == 2
-    assert limits == [7.0]
+    identity = study.check_exactly(object(), program, None, given)
+    assert (identity.walkers, identity.reason) == (2, "rewritten again")
+    [(limit_s, spent_s)] = limits
+    assert limit_s == 7.0
+    assert spent_s >= 0.01
+
+
+def test_a_limit_counts_from_where_the_command_began(doubled):
+    began = time.monotonic() - 400
+    late = "did not finish within 300 s"
+    assert late in isolated.compare_files(doubled, doubled, 300, began=began).reason
+    assert late in check_files(doubled, doubled, time_limit_s=300, began=began).reason
 
 
 def test_another_laplacian_is_refused_before_anything_is_lowered():

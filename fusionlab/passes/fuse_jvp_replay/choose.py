@@ -34,7 +34,6 @@ from fusionlab.hlo.replay import inventory
 from fusionlab.passes.batch_replay import BatchReplay
 from fusionlab.passes.collapse_replay import CollapseReplay
 from fusionlab.passes.fold_constant_loops import FoldConstantLoops
-from fusionlab.passes.fuse_jvp_replay.rewrite import Findings
 from fusionlab.passes.interface import Applied, Declined, Figures, Pass, Result, Setting
 from fusionlab.passes.licm import LoopInvariantCodeMotion
 from fusionlab.passes.refusals import Ground, Refusal
@@ -166,19 +165,18 @@ class _Candidate:
 
 def _forward(program: Program, setting: Setting, limit: _MemoryLimit) -> Result:
     """The best forward Laplacian within ``limit``; without figures the sparse one, in as few parts as it takes."""
-    findings = Findings()
-    first = SparsifyDirections().rewrite(program, setting, findings)
+    first = SparsifyDirections().run(program, setting)
     if not first.applied:
         return first
     if setting.figures is None:
         if limit.admits_uncompiled(first.program):
             return first
-        for divided in _in_parts(program, setting, findings):
+        for divided in _in_parts(program, setting):
             if divided.applied and limit.admits_uncompiled(divided.program):
                 return _with_reason(divided, f"in parts to stay within {limit}")
         return _declined(program, first, Ground.MEMORY, f"fits {limit}", divided)
     tried: list[_Candidate] = []
-    for result in _results(program, setting, findings, first):
+    for result in _results(program, setting, first):
         if not result.applied:
             break
         candidate = _Candidate(result, setting.figures(result.program))
@@ -212,20 +210,20 @@ def _declined(program: Program, first: Result, ground: Ground, why: str, last: R
     return Result(program, (*declined, *(event for event in first.events if isinstance(event, Declined))))
 
 
-def _results(program: Program, setting: Setting, findings: Findings, first: Result) -> Iterator[Result]:
+def _results(program: Program, setting: Setting, first: Result) -> Iterator[Result]:
     """Forward Laplacians from the one with the fewest launches to those with the smallest parts, as ``_in_parts``."""
     yield first
-    dense = CollapseReplay().rewrite(program, setting, findings)
+    dense = CollapseReplay().run(program, setting)
     if dense.applied:
         yield dense
-    yield from _in_parts(program, setting, findings)
+    yield from _in_parts(program, setting)
 
 
-def _in_parts(program: Program, setting: Setting, findings: Findings) -> Iterator[Result]:
+def _in_parts(program: Program, setting: Setting) -> Iterator[Result]:
     """The sparse forward Laplacian with the walkers in 2, 4, 8, ... parts, up to a refusal, which is the last."""
     parts = 2
     while parts <= _MOST_PARTS:
-        divided = SparsifyDirections(chunks=parts).rewrite(program, setting, findings)
+        divided = SparsifyDirections(chunks=parts).run(program, setting)
         yield divided
         if not divided.applied:
             return

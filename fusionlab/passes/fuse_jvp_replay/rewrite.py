@@ -50,7 +50,8 @@ from fusionlab.passes.refusals import Ground, Refusal, ground_of_blocker, refuse
 _MOST_FLOPS = 0.8
 """Without a loop to remove, the rewritten program may need at most this part of the FLOPs."""
 
-
+_MOST_VIEWS = 16
+"""The most programs of which what was identified in them is kept."""
 _WITHOUT_LOOP = (True, True, math.inf)
 """The likeness to a replay (``Replay.likeness``) of a sum over directions without a loop."""
 
@@ -215,22 +216,29 @@ def _hoist(flat: FunctionView) -> None:
 class Findings(dict[str, View]):
     """Views of programs by digest: a cache of analyses for several passes tried on one program."""
 
+    @staticmethod
+    def within(setting: Setting) -> Findings:
+        """Those of all passes that run in ``setting``."""
+        found: Findings = setting.findings.setdefault(Findings, Findings())
+        return found
+
     def of(self, program: Program) -> View:
-        """The one view of ``program``."""
-        if program.digest not in self:
-            self[program.digest] = View(program)
-        return self[program.digest]
+        """The one view of ``program``; of many programs those that were last asked for are kept."""
+        found = self.pop(program.digest, None) or View(program)
+        self[program.digest] = found
+        if len(self) > _MOST_VIEWS:
+            del self[next(iter(self))]
+        return found
 
 
-def rewrite_replays(
-    program: Program, by: Pass, options: Options, chunks: int, setting: Setting, findings: Findings
-) -> Result:
+def rewrite_replays(program: Program, by: Pass, options: Options, chunks: int, setting: Setting) -> Result:
     """Replace every replay of the program's entry; ``chunks`` parts of the walkers one after another.
 
     The refusals are told after what was applied, first those of the loops that resemble a replay most. Of sums without
     a loop that are no Laplacian (an identity matrix has many uses) one is told if nothing else is. A complex sum of
     which a part is refused stays as it is.
     """
+    findings = Findings.within(setting)
     split = set(findings.of(program).complex_sums)
     while split:
         apart = with_real_sums(program, by, setting, split)
@@ -252,6 +260,7 @@ def _replays_rewritten(
     options = replace(options, for_cpu=platform == "cpu", low_memory=chunks > 1)
     events: dict[Event, tuple[bool, bool, float]] = {}
     left_alone: Counter[Hashable] = Counter()  # by structure, in programs that change
+    extents = {site.looks[1] for site in findings.of(program).sites if site.replay is None}
     unlike: dict[Event, None] = {}
     applied: tuple[Program, dict[Event, tuple[bool, bool, float]]] | Declined
     while True:
@@ -259,7 +268,8 @@ def _replays_rewritten(
         view, passed = findings.of(program), Counter[Hashable]()
         for site in view.sites:
             passed[site.looks] += 1
-            if passed[site.looks] <= left_alone[site.looks]:
+            made_here = site.replay is None and site.looks[1] not in extents  # by what was applied before
+            if made_here or passed[site.looks] <= left_alone[site.looks]:
                 continue
             applied = _rewritten(program, view, site, by, options, chunks, platform)
             if isinstance(applied, tuple):

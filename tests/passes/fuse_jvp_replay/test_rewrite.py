@@ -6,13 +6,16 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from fusionlab.hlo import lowering
 from fusionlab.passes.collapse_replay import CollapseReplay
-from fusionlab.passes.fuse_jvp_replay import candidates
+from fusionlab.passes.fuse_jvp_replay import candidates, rewrite
 from fusionlab.passes.fuse_jvp_replay.recognise import UncoveredMatch
 from fusionlab.passes.fuse_jvp_replay.rewrite import Findings
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.refusals import Ground
 from fusionlab.passes.sparsify_directions import SparsifyDirections
+from fusionlab.passes.transpose_replay import TransposeReplay
+from fusionlab.workloads.catalogue import build
 
 from ..laplacian_assertions import lower
 from ..laplacian_functions import X, fori
@@ -48,14 +51,14 @@ def test_a_token_beside_a_replay_is_no_fault(program_of_text):
 
 def test_several_passes_identify_a_sum_once(searched):
     program, other = program_of(jnp.sin), program_of(jnp.cos)
-    findings = Findings()
-    for one in (SparsifyDirections(), CollapseReplay(), SparsifyDirections(chunks=3)):
-        result = one.rewrite(program, Setting(), findings)
+    setting = Setting()
+    for one in (SparsifyDirections(), CollapseReplay(), SparsifyDirections(chunks=3), TransposeReplay()):
+        result = one.run(program, setting)
         assert [event.reason for event in result.events] == [REASON]
     assert len(searched) == 1
-    SparsifyDirections().rewrite(other, Setting(), findings)
+    SparsifyDirections().run(other, setting)
     assert len(searched) == 2, "another program"
-    SparsifyDirections().rewrite(program, Setting(), Findings())
+    SparsifyDirections().run(program, Setting())
     assert len(searched) == 3, "another run"
 
 
@@ -63,7 +66,7 @@ def test_every_sum_of_a_program_is_identified_for_itself(searched):
     def two(y):
         return fori(lambda _, z: jnp.sin(z).sum(), None, y), fori(lambda _, z: jnp.cos(z).sum(), None, y)
 
-    SparsifyDirections().rewrite(lower(jax.vmap(two), X), Setting(), Findings())
+    SparsifyDirections().run(lower(jax.vmap(two), X), Setting())
     assert len(searched) == len(set(searched)) == 2
 
 
@@ -75,3 +78,35 @@ def test_a_reason_that_is_kept_holds_nothing_of_the_search(searched):
         assert reason.value.__cause__ is None
         assert reason.value.__context__ is None
     assert len(searched) == 1
+
+
+def test_of_many_programs_the_last_are_kept(searched, monkeypatch):
+    monkeypatch.setattr(rewrite, "_MOST_VIEWS", 2)
+    findings = Findings()
+    programs = [program_of(function) for function in (jnp.sin, jnp.cos, jnp.tanh)]
+    first, second = (findings.of(program) for program in programs[:2])
+    assert findings.of(programs[0]) is first
+    findings.of(programs[2])
+    assert len(findings) == 2
+    assert findings.of(programs[0]) is first
+    assert findings.of(programs[1]) is not second
+
+
+@pytest.mark.slow
+def test_what_a_rewriting_made_is_not_searched(monkeypatch):
+    """The sums over an identity of the reverse pass, by the electrons of the second layer."""
+    sites = []
+    identified = rewrite.SumSite.identified
+
+    def seen(site):
+        sites.append(site.looks)
+        return identified(site)
+
+    monkeypatch.setattr(rewrite.SumSite, "identified", seen)
+    source = build("ferminet", "LiH", walkers=2, size="tiny")
+    program = lowering.lower(source, "cpu")
+    result = TransposeReplay().run(program, Setting())
+    assert result.applied
+    assert not [looks for looks in sites if isinstance(looks[1], tuple)], "a sum without a loop"
+    made = rewrite.View(result.program).sites
+    assert {site.looks[1] for site in made if site.replay is None} == {(4,)}
