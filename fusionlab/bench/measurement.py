@@ -28,6 +28,7 @@ from fusionlab.equivalence.oracle import Runner, converted, remembered
 from fusionlab.equivalence.samples import Sample
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.ledger.footprint import peak_bytes
+from fusionlab.ledger.ledger import count_launches
 from fusionlab.measure.device_time import RUNS, DeviceTime, device_time
 from fusionlab.measure.environment import allocator_bytes
 from fusionlab.measure.intervals import interleaved
@@ -38,6 +39,8 @@ from fusionlab.study import Progress
 
 _ENERGY_S = 2.0
 _MOST_ENERGY_RUNS = 20_000
+_COUNTERS_S = 600.0
+"""The most seconds for the counters of one variant."""
 
 
 @dataclass(frozen=True)
@@ -219,11 +222,16 @@ def time_all(
         if in_time("energy", one):
             assert nvml is not None
             one.energy_j = energy_per_run(one.run, statistics.median(one.wall_us), nvml)
-    for one in measured if plan.counters else ():
+    for one in sorted(measured, key=_launches) if plan.counters else ():
         if in_time("counters", one):
             arrays, options = [*map(np.asarray, one.placed)], plan.options(target)
-            ask = partial(counters_of, one.variant.program, arrays, target.name, compile_options=options)
+            limit_s = min(_COUNTERS_S, until - time.monotonic())
+            ask = partial(counters_of, one.variant.program, arrays, target.name, limit_s, compile_options=options)
             one.counters = attempt(one.variant.name, "counters", ask, failures)
+
+
+def _launches(one: Measured) -> int:
+    return count_launches(one.compiled).dynamic_launches
 
 
 def _alone(

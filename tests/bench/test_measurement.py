@@ -217,3 +217,20 @@ def test_an_executable_without_graphs_that_cannot_run_costs_no_other_time(measur
     time_all(found, H200, MeasurementPlan(runs=2, repeats=2), ALWAYS, None, failures, lambda line: None)
     assert [one.step for one in failures] == ["compile without CUDA graphs"]
     assert len(found[0].wall_us) == 2
+
+
+def test_counters_of_the_fewest_launches_come_first_and_end_at_the_time_limit(measured, monkeypatch):
+    asked = []
+
+    def counted(program, arrays, target, limit_s, *, compile_options):
+        asked.append((program, limit_s))
+        return []
+
+    monkeypatch.setattr(measurement, "counters_of", counted)
+    monkeypatch.setattr(measurement, "trace_runs", lambda run, runs, module: Trace((), "not asked"))
+    found, _, _, failures = measured(lambda x: jnp.tanh(x @ x) @ x, jnp.sin)
+    plan, until = MeasurementPlan(runs=2, repeats=2, counters=True), time.monotonic() + 100
+    time_all(found, CPU, plan, until, None, failures, lambda line: None)
+    assert [program for program, _ in asked] == [found[1].variant.program, found[0].variant.program]
+    assert all(0 < limit_s <= 100 for _, limit_s in asked)
+    assert [one.counters for one in found] == [[], []]
