@@ -95,12 +95,16 @@ class Measured:
 
 @dataclass(frozen=True)
 class Ready:
-    """All that runs on the device: the variants that could be compiled, and the float64 truth if it could; ``ahead``:
-    the executables of the archive, by their keys."""
+    """All that runs on the device: the variants that could be compiled, and the float64 truth if it could.
+
+    ``ahead`` are the executables of the archive, by their keys. ``alone`` are the programs without CUDA graphs by
+    name, as far as they were compiled beside the others; None for one that could not be.
+    """
 
     variants: Sequence[Measured]
     truth: Runner | None
     ahead: Mapping[str, AheadOfTime] = field(default_factory=dict)
+    alone: Mapping[str, Compiled | None] = field(default_factory=dict)
 
 
 def _ran(one: Measured) -> bool:
@@ -113,9 +117,14 @@ def compiled(
 ) -> Ready:
     """Compile for the attached ``target``, and place the arguments there, once for all.
 
-    What has not begun at ``until`` is left out, but for the reference."""
+    What has not begun at ``until`` is left out, but for the reference. Where several programs are compiled at a time,
+    those without CUDA graphs are compiled here, too, after the others: one round of compiles instead of two."""
     asked = of_variants(found, target, plan.options(target))
-    made = compile_all(asked, found.executables, target, plan.jobs, until, failures, progress)
+    together = target.kind == "cuda" and plan.jobs > 1
+    later = without_graphs(found.variants, plan.options(target)) if together else []
+    made = compile_all([*asked, *later], found.executables, target, plan.jobs, until, failures, progress)
+    alone = {each.name: one for each, one in zip(later, made[len(asked) :], strict=True)}
+    made = made[: len(asked)]
     truth = made.pop() if found.truth is not None else None
     ready: list[Measured] = []
     for variant, one in zip(found.variants, made, strict=True):
@@ -123,7 +132,7 @@ def compiled(
             assert one.executable is not None
             arrays = ready[0].placed if ready else found.sample.arrays
             ready.append(Measured(variant, one, one.executable.place(arrays)))
-    return Ready(ready, remembered(_in_float64(truth)) if truth else None, found.executables)
+    return Ready(ready, remembered(_in_float64(truth)) if truth else None, found.executables, alone)
 
 
 def _in_float64(truth: Compiled) -> Runner:
@@ -183,7 +192,7 @@ def check_on_device(
 
 def time_all(
     measured: Sequence[Measured], target: Target, plan: MeasurementPlan, until: float, nvml: Nvml | None,
-    failures: list[Failure], progress: Progress, ahead: Mapping[str, AheadOfTime] | None = None,
+    failures: list[Failure], progress: Progress, ready: Ready | None = None,
 ) -> None:  # fmt: skip
     """Fill in wall time, device time, wall time without CUDA graphs, energy, and the device's state, in this order; but
     for wall time, what has not begun at ``until`` is left out."""
@@ -205,7 +214,7 @@ def time_all(
         one.after = nvml.state() if nvml else None
     alone = {one.variant.name: one for one in measured}
     if target.kind == "cuda":
-        alone = _alone(measured, target, plan, until, failures, progress, ahead or {})
+        alone = _alone(measured, target, plan, until, failures, progress, ready or Ready(measured, None))
     for one in measured:
         if one.variant.name in alone and in_time("trace", one):
             again = alone[one.variant.name]
@@ -236,17 +245,19 @@ def _launches(one: Measured) -> int:
 
 def _alone(
     measured: Sequence[Measured], target: Target, plan: MeasurementPlan, until: float, failures: list[Failure],
-    progress: Progress, ahead: Mapping[str, AheadOfTime],
+    progress: Progress, ready: Ready,
 ) -> dict[str, Measured]:  # fmt: skip
     """The same programs compiled without CUDA graphs, by name. What cannot be compiled or run is left out."""
-    asked = without_graphs([one.variant for one in measured], plan.options(target))
+    missing = [one.variant for one in measured if one.variant.name not in ready.alone]
+    asked = without_graphs(missing, plan.options(target))
+    more = compile_all(asked, ready.ahead, target, plan.jobs, until, failures, progress)
+    compiled_alone = {**ready.alone, **{each.name: made for each, made in zip(asked, more, strict=True)}}
     found: dict[str, Measured] = {}
-    for one, made in zip(
-        measured, compile_all(asked, ahead, target, plan.jobs, until, failures, progress), strict=True
-    ):
-        if made is None:
+    for one in measured:
+        name = one.variant.name
+        if (made := compiled_alone[name]) is None:
             continue
-        again, name = replace(one, compiled=made), one.variant.name
+        again = replace(one, compiled=made)
         if attempt(name, ALONE, partial(_ran, again), failures):
             found[name] = again
     return found
