@@ -28,6 +28,7 @@ from fusionlab.equivalence.oracle import Runner, converted, remembered
 from fusionlab.equivalence.samples import Sample
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.ledger.footprint import peak_bytes
+from fusionlab.ledger.ledger import count_launches
 from fusionlab.measure.device_time import RUNS, DeviceTime, device_time
 from fusionlab.measure.environment import allocator_bytes
 from fusionlab.measure.intervals import interleaved
@@ -38,6 +39,8 @@ from fusionlab.study import Progress
 
 _ENERGY_S = 2.0
 _MOST_ENERGY_RUNS = 20_000
+_COUNTERS_S = 600.0
+"""The most seconds for the counters of one variant."""
 
 
 @dataclass(frozen=True)
@@ -92,12 +95,16 @@ class Measured:
 
 @dataclass(frozen=True)
 class Ready:
-    """All that runs on the device: the variants that could be compiled, and the float64 truth if it could; ``ahead``:
-    the executables of the archive, by their keys."""
+    """All that runs on the device: the variants that could be compiled, and the float64 truth if it could.
+
+    ``ahead`` are the executables of the archive, by their keys. ``alone`` are the programs without CUDA graphs by
+    name, as far as they were compiled beside the others; None for one that could not be.
+    """
 
     variants: Sequence[Measured]
     truth: Runner | None
     ahead: Mapping[str, AheadOfTime] = field(default_factory=dict)
+    alone: Mapping[str, Compiled | None] = field(default_factory=dict)
 
 
 def _ran(one: Measured) -> bool:
@@ -110,9 +117,14 @@ def compiled(
 ) -> Ready:
     """Compile for the attached ``target``, and place the arguments there, once for all.
 
-    What has not begun at ``until`` is left out, but for the reference."""
+    What has not begun at ``until`` is left out, but for the reference. Where several programs are compiled at a time,
+    those without CUDA graphs are compiled here, too, after the others: one round of compiles instead of two."""
     asked = of_variants(found, target, plan.options(target))
-    made = compile_all(asked, found.executables, target, plan.jobs, until, failures, progress)
+    together = target.kind == "cuda" and plan.jobs > 1
+    later = without_graphs(found.variants, plan.options(target)) if together else []
+    made = compile_all([*asked, *later], found.executables, target, plan.jobs, until, failures, progress)
+    alone = {each.name: one for each, one in zip(later, made[len(asked) :], strict=True)}
+    made = made[: len(asked)]
     truth = made.pop() if found.truth is not None else None
     ready: list[Measured] = []
     for variant, one in zip(found.variants, made, strict=True):
@@ -120,7 +132,7 @@ def compiled(
             assert one.executable is not None
             arrays = ready[0].placed if ready else found.sample.arrays
             ready.append(Measured(variant, one, one.executable.place(arrays)))
-    return Ready(ready, remembered(_in_float64(truth)) if truth else None, found.executables)
+    return Ready(ready, remembered(_in_float64(truth)) if truth else None, found.executables, alone)
 
 
 def _in_float64(truth: Compiled) -> Runner:
@@ -180,7 +192,7 @@ def check_on_device(
 
 def time_all(
     measured: Sequence[Measured], target: Target, plan: MeasurementPlan, until: float, nvml: Nvml | None,
-    failures: list[Failure], progress: Progress, ahead: Mapping[str, AheadOfTime] | None = None,
+    failures: list[Failure], progress: Progress, ready: Ready | None = None,
 ) -> None:  # fmt: skip
     """Fill in wall time, device time, wall time without CUDA graphs, energy, and the device's state, in this order; but
     for wall time, what has not begun at ``until`` is left out."""
@@ -202,7 +214,7 @@ def time_all(
         one.after = nvml.state() if nvml else None
     alone = {one.variant.name: one for one in measured}
     if target.kind == "cuda":
-        alone = _alone(measured, target, plan, until, failures, progress, ahead or {})
+        alone = _alone(measured, target, plan, until, failures, progress, ready or Ready(measured, None))
     for one in measured:
         if one.variant.name in alone and in_time("trace", one):
             again = alone[one.variant.name]
@@ -219,26 +231,33 @@ def time_all(
         if in_time("energy", one):
             assert nvml is not None
             one.energy_j = energy_per_run(one.run, statistics.median(one.wall_us), nvml)
-    for one in measured if plan.counters else ():
+    for one in sorted(measured, key=_launches) if plan.counters else ():
         if in_time("counters", one):
             arrays, options = [*map(np.asarray, one.placed)], plan.options(target)
-            ask = partial(counters_of, one.variant.program, arrays, target.name, compile_options=options)
+            limit_s = min(_COUNTERS_S, until - time.monotonic())
+            ask = partial(counters_of, one.variant.program, arrays, target.name, limit_s, compile_options=options)
             one.counters = attempt(one.variant.name, "counters", ask, failures)
+
+
+def _launches(one: Measured) -> int:
+    return count_launches(one.compiled).dynamic_launches
 
 
 def _alone(
     measured: Sequence[Measured], target: Target, plan: MeasurementPlan, until: float, failures: list[Failure],
-    progress: Progress, ahead: Mapping[str, AheadOfTime],
+    progress: Progress, ready: Ready,
 ) -> dict[str, Measured]:  # fmt: skip
     """The same programs compiled without CUDA graphs, by name. What cannot be compiled or run is left out."""
-    asked = without_graphs([one.variant for one in measured], plan.options(target))
+    missing = [one.variant for one in measured if one.variant.name not in ready.alone]
+    asked = without_graphs(missing, plan.options(target))
+    more = compile_all(asked, ready.ahead, target, plan.jobs, until, failures, progress)
+    compiled_alone = {**ready.alone, **{each.name: made for each, made in zip(asked, more, strict=True)}}
     found: dict[str, Measured] = {}
-    for one, made in zip(
-        measured, compile_all(asked, ahead, target, plan.jobs, until, failures, progress), strict=True
-    ):
-        if made is None:
+    for one in measured:
+        name = one.variant.name
+        if (made := compiled_alone[name]) is None:
             continue
-        again, name = replace(one, compiled=made), one.variant.name
+        again = replace(one, compiled=made)
         if attempt(name, ALONE, partial(_ran, again), failures):
             found[name] = again
     return found

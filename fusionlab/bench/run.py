@@ -102,7 +102,7 @@ def _measured(
         measured = measurement.check_on_device(measured, found.sample, ready.truth, failures, decides=decides)
     _require_reference(name, measured, failures)
     nvml = open_nvml() if target.kind == "cuda" else None
-    measurement.time_all(measured, target, plan, until, nvml, failures, progress, ready.ahead)
+    measurement.time_all(measured, target, plan, until, nvml, failures, progress, ready)
     return measured
 
 

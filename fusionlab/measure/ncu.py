@@ -17,9 +17,10 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,8 @@ METRICS = {
     "achieved_occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
     "sm_throughput": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
     "memory_throughput": "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
+    "dram_throughput": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+    "l1_throughput": "l1tex__throughput.avg.pct_of_peak_sustained_active",
     "l2_hit_rate": "lts__t_sector_hit_rate.pct",
     "tensor_pipe": "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active",
 }
@@ -43,7 +46,11 @@ _NANOSECONDS = {"n": 1.0, "u": 1e3, "m": 1e6, "s": 1e9}  # by the first letter o
 
 @dataclass(frozen=True)
 class KernelCounters:
-    """Means over the launches of one kernel, weighted by their time; shares from 0 to 1, None where not reported."""
+    """Means over the launches of one kernel, weighted by their time; shares from 0 to 1, None where not reported.
+
+    ``memory_throughput`` is the largest of all levels of memory, ``dram_throughput`` and ``l1_throughput`` are of two
+    of them: a kernel that reads again what caches hold has little of the first and much of the second.
+    """
 
     name: str
     launches: int
@@ -51,6 +58,8 @@ class KernelCounters:
     achieved_occupancy: float | None
     sm_throughput: float | None
     memory_throughput: float | None
+    dram_throughput: float | None
+    l1_throughput: float | None
     l2_hit_rate: float | None
     tensor_pipe: float | None
 
@@ -137,18 +146,37 @@ def main(arguments: list[str]) -> None:
     from fusionlab.codegen.targets import load_target
 
     target = load_target(arguments[2])
-    options = json.loads(arguments[3]) | (WITHOUT_GRAPHS if target.kind == "cuda" else {})
+    on_gpu = target.kind == "cuda"
+    options = json.loads(arguments[3]) | (WITHOUT_GRAPHS if on_gpu else {})
     executable = compile_program(Program.from_file(arguments[0]), target, options=options).executable
     assert executable is not None
     with np.load(arguments[1], allow_pickle=False) as stored:
         placed = executable.place([stored[f"arr_{at}"] for at in range(len(stored.files))])
     jax.block_until_ready(executable(placed))
-    driver = ctypes.CDLL("libcuda.so.1") if target.kind == "cuda" else None
-    if driver is not None:
-        driver.cuProfilerStart()
-    jax.block_until_ready(executable(placed))
-    if driver is not None:
-        driver.cuProfilerStop()
+    profiled(lambda: jax.block_until_ready(executable(placed)), ctypes.CDLL("libcuda.so.1") if on_gpu else None)
+
+
+def profiled(run: Callable[[], object], driver: Any | None) -> None:
+    """``run`` between the marks of the CUDA ``driver`` (None: without marks).
+
+    The marks need a current context, and XLA leaves this thread none: its own, the device's primary one, is made
+    current. SystemExit with the code of the CUDA error, where a mark fails: nothing would be profiled.
+    """
+    if driver is None:
+        run()
+        return
+    device, context = ctypes.c_int(), ctypes.c_void_p()
+    _succeeds("cuDeviceGet", driver.cuDeviceGet(ctypes.byref(device), 0))
+    _succeeds("cuDevicePrimaryCtxRetain", driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device))
+    _succeeds("cuCtxSetCurrent", driver.cuCtxSetCurrent(context))
+    _succeeds("cuProfilerStart", driver.cuProfilerStart())
+    run()
+    _succeeds("cuProfilerStop", driver.cuProfilerStop())
+
+
+def _succeeds(what: str, code: int) -> None:
+    if code:
+        sys.exit(f"{what} returned the CUDA error {code}")
 
 
 if __name__ == "__main__":

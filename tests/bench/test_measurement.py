@@ -217,3 +217,61 @@ def test_an_executable_without_graphs_that_cannot_run_costs_no_other_time(measur
     time_all(found, H200, MeasurementPlan(runs=2, repeats=2), ALWAYS, None, failures, lambda line: None)
     assert [one.step for one in failures] == ["compile without CUDA graphs"]
     assert len(found[0].wall_us) == 2
+
+
+def test_counters_of_the_fewest_launches_come_first_and_end_at_the_time_limit(measured, monkeypatch):
+    asked = []
+
+    def counted(program, arrays, target, limit_s, *, compile_options):
+        asked.append((program, limit_s))
+        return []
+
+    monkeypatch.setattr(measurement, "counters_of", counted)
+    monkeypatch.setattr(measurement, "trace_runs", lambda run, runs, module: Trace((), "not asked"))
+    found, _, _, failures = measured(lambda x: jnp.tanh(x @ x) @ x, jnp.sin)
+    plan, until = MeasurementPlan(runs=2, repeats=2, counters=True), time.monotonic() + 100
+    time_all(found, CPU, plan, until, None, failures, lambda line: None)
+    assert [program for program, _ in asked] == [found[1].variant.program, found[0].variant.program]
+    assert all(0 < limit_s <= 100 for _, limit_s in asked)
+    assert [one.counters for one in found] == [[], []]
+
+
+@pytest.mark.parametrize(("jobs", "rounds"), [(1, [3, 2]), (4, [5])])
+def test_several_compiles_at_a_time_are_one_round_with_and_without_graphs(lowered, monkeypatch, jobs, rounds):
+    asked, at_once = [], compilation.compile_all
+
+    def compile_for(program, target, *, options):
+        return compile_program(program, CPU)
+
+    def compile_all(programs, *rest):
+        asked.append([each.step for each in programs])
+        return at_once(programs, *rest)
+
+    monkeypatch.setattr(compilation, "compile_program", compile_for)
+    monkeypatch.setattr(measurement, "compile_all", compile_all)
+    monkeypatch.setattr(measurement, "trace_runs", lambda run, runs, module: Trace((), "not asked"))
+    x, failures, plan = np.ones(3, np.float32), [], MeasurementPlan(runs=2, repeats=2, jobs=jobs)
+    programs = [lowered(jnp.sin, x), lowered(jnp.cos, x)]
+    made = [Variant(one.name, one.name, one, Verdict("equal")) for one in programs]
+    sample = sample_for(programs[0], 1)
+    found = Preparation({}, "", "cpu", made, failures, None, False, sample, truth=programs[0])
+    ready = compiled(found, H200, plan, ALWAYS, failures, lambda line: None)
+    time_all(ready.variants, H200, plan, ALWAYS, None, failures, lambda line: None, ready)
+    assert [len(steps) for steps in asked if steps] == rounds
+    assert [step for steps in asked for step in steps][3:] == 2 * [compilation.ALONE]
+    assert all(one.wall_without_graphs_us for one in ready.variants)
+
+
+def test_what_failed_to_compile_without_graphs_beside_the_others_is_not_tried_again(lowered, monkeypatch):
+    def compile_for(program, target, *, options):
+        if "xla_gpu_enable_command_buffer" in options:
+            raise RuntimeError("INVALID_ARGUMENT: no such option")
+        return compile_program(program, CPU)
+
+    monkeypatch.setattr(compilation, "compile_program", compile_for)
+    program, failures, plan = lowered(jnp.sin, np.ones(3, np.float32)), [], MeasurementPlan(runs=2, repeats=2, jobs=2)
+    made = [Variant("original", "original", program, Verdict("equal"))]
+    found = Preparation({}, "", "cpu", made, failures, None, False, sample_for(program, 1))
+    ready = compiled(found, H200, plan, ALWAYS, failures, lambda line: None)
+    time_all(ready.variants, H200, plan, ALWAYS, None, failures, lambda line: None, ready)
+    assert [one.step for one in failures] == [compilation.ALONE]

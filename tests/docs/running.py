@@ -29,6 +29,8 @@ TINY_CHECK = {"--check-walkers": "2"}
 """Added to those that check a model."""
 TINY_BENCH = {"--device": "cpu", "--runs": "2", "--repeats": "1", "--against": "none", "--records": "none"}
 """Added to ``bench``, which then compares the program with its rewriting only."""
+TIMING = ("--runs", "--repeats", "--records")
+"""Those of them that belong to timing alone."""
 CHECKING = ("apply", "check", "bisect", "bench")
 TIME_LIMIT = "5"
 """Instead of a longer --time-limit."""
@@ -49,6 +51,10 @@ def as_run(text: str) -> list[str]:
         if words[words.index("--model") + 1].startswith("deepqmc:"):
             del added["--size"]  # DeepQMC's models have the size that they have
     added |= TINY_BENCH if words[1] == "bench" else {}
+    if "--prepare" in words:  # which times nothing
+        added = {option: value for option, value in added.items() if option not in TIMING}
+    if words[2:] and words[2].endswith(".zip"):  # an archive, which has its own
+        added = {}
     if "--time-limit" in words:
         words[words.index("--time-limit") + 1] = TIME_LIMIT
     return [*words, *(word for option, value in added.items() if option not in words for word in (option, value))]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fusionlab.errors import InputError
-from fusionlab.measure.ncu import counters_of, read_counters
+from fusionlab.measure.ncu import counters_of, profiled, read_counters
 
 TABLE = Path(__file__).with_name("ncu_raw.csv")
 
@@ -66,3 +66,30 @@ def test_the_program_that_is_counted_runs_in_a_process_of_its_own(counted):
     assert [one.name for one in counted(run)] == ["gemm_128x64", "loop_add_fusion"]
     with pytest.raises(InputError, match="ncu failed"):
         counted(run, np.ones(4, np.float32))
+
+
+class FakeDriver:
+    """CUDA's driver with the calls that it gets; ``failing`` returns an error."""
+
+    def __init__(self, failing=""):
+        self.calls, self._failing = [], failing
+
+    def __getattr__(self, name):
+        def call(*_):
+            self.calls.append(name)
+            return 201 if name == self._failing else 0
+
+        return call
+
+
+def test_the_context_that_xla_leaves_is_made_current_before_the_marks():
+    driver = FakeDriver()
+    profiled(lambda: driver.calls.append("run"), driver)
+    assert driver.calls[-4:] == ["cuCtxSetCurrent", "cuProfilerStart", "run", "cuProfilerStop"]
+
+
+def test_a_mark_that_fails_ends_the_process_with_cudas_code():
+    driver = FakeDriver("cuProfilerStart")
+    with pytest.raises(SystemExit, match="cuProfilerStart returned the CUDA error 201"):
+        profiled(lambda: driver.calls.append("run"), driver)
+    assert "run" not in driver.calls
