@@ -22,6 +22,7 @@ from fusionlab.workload import Workload
 CHECKING = (
     "equivalence", "hlo", "codegen/raising", "codegen/cpu_options.py", "codegen/compile.py",
     "codegen/cache.py", "codegen/executable.py", "codegen/targets", "codegen/between_collectives.py",
+    "codegen/collective_levels.py",
 )  # fmt: skip
 """The sources that read, raise, compile and run the programs of a check and judge their results; not the passes."""
 _EVERYTHING = (".", "workloads")

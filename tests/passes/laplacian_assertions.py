@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 
+from fusionlab.equivalence.exact.identity import compare_exactly
 from fusionlab.hlo.program import Program
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
@@ -32,6 +33,15 @@ def assert_refused(function, *arrays, why="", passes="sparsify-directions"):
     _, result = rewritten(function, *arrays, passes=passes)
     assert not result.applied, result.events
     assert any(why in event.reason for event in result.events), result.events
+
+
+def assert_refused_or_identical(function, *arrays, why="", passes="sparsify-directions"):
+    """Nothing is applied, and ``why`` is part of a reason, or what is applied is shown identical."""
+    program, result = rewritten(function, *arrays, passes=passes)
+    if result.applied:
+        assert compare_exactly(program, result.program).result == "identical", result.events
+    else:
+        assert any(why in event.reason for event in result.events), result.events
 
 
 def assert_rewritten(run, function, *arrays, expected=None, at=None, passes="sparsify-directions", rtol=1e-9):

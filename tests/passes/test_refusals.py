@@ -21,7 +21,7 @@ from fusionlab.errors import NotOptimizedWarning, NotStudied
 from fusionlab.hlo.program import Program
 from fusionlab.optimizing import optimize
 from fusionlab.optimizing.primitive import why_left_alone
-from fusionlab.passes.fuse_jvp_replay import choose, identify
+from fusionlab.passes.fuse_jvp_replay import choose, identify, products
 from fusionlab.passes.interface import Declined, Figures, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.passes.refusals import Ground
@@ -295,8 +295,13 @@ PROVOKED = {
     Ground.SHARD_MAP: of_several_devices,
     Ground.PLATFORM: case("batched_dot_kernels/declined_for_the_cpu"),
     Ground.NO_WALKERS: function(laplacians, np.ones((3, 5)), np.zeros((0, 3))),
-    Ground.WALKERS_UNKNOWN: function(PLAIN, MANY, patched=(identify, "walker_axes", lambda *_: {})),
-    Ground.AXES_MISTAKEN: function(PLAIN, MANY, patched=(identify, "forward_laplacian", raising(TypeError("no fit")))),
+    Ground.WALKERS_UNKNOWN: function(
+        PLAIN, MANY, patched=(identify, "walker_axes", lambda *_: {}), too=(products, "walker_axes", lambda *_: {})
+    ),
+    Ground.AXES_MISTAKEN: function(
+        PLAIN, MANY, patched=(identify, "forward_laplacian", raising(TypeError("no fit"))),
+        too=(products, "forward_laplacian", raising(TypeError("no fit"))),
+    ),
     Ground.TOO_LARGE: function(PLAIN, X, patched=(identify, "MOST_ELEMENTS", 100)),
     Ground.TOO_LONG: function(PLAIN, X, patched=(identify, "MOST_SECONDS", -1.0)),
     Ground.HOST_MEMORY: function(PLAIN, X, patched=(Evaluator, "outputs", raising(MemoryError()))),

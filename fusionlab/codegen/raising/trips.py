@@ -202,6 +202,40 @@ def _is_multilinear(node: Node, floats: Collection[Value]) -> bool:
     return node.op.derivative in ("linear", "product")
 
 
+def accumulated(loop: Loop) -> list[Value]:
+    """What every trip of ``loop`` adds to sums and writes into stacks."""
+    return [value for _, value in _terms(loop)] + [r.update for r in loop.roles if isinstance(r, Stacked)]
+
+
+def with_given(
+    loop: Loop, nodes: Sequence[Node], raising: Raising, environment: Mapping[Value, Any], given: Mapping[Value, Any]
+) -> Sequence[Any]:
+    """The results of ``loop``, all trips batched, with the arrays ``given`` [trips, ...] for some values of its body.
+
+    ``nodes`` of the body compute what is accumulated from these. None for results that it only carries.
+    """
+    assert loop.trips is not None
+    body, terms = loop.body, accumulated(loop)
+    used = {value for node in nodes for value in reads(node)} | set(terms)
+    known = {value: environment[value] for value in free_values(body) if value in used and value not in given}
+    for i in loop.indices(Invariant):
+        if body.arguments[i] in used:
+            known[body.arguments[i]] = environment[loop.node.operands[i]]
+    counters = {body.arguments[i]: role for i, role in enumerate(loop.roles) if isinstance(role, Counter)}
+    own = {value: array for value, array in given.items() if value in used}
+
+    def one(trip: Any, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        inner = {**known, **dict(zip(own, arrays, strict=True))}
+        inner |= {argument: _count(role, trip) for argument, role in counters.items()}
+        raising.run(nodes, inner)
+        return tuple(inner[value] for value in terms)
+
+    outputs = jax.vmap(one)(np.arange(loop.trips, dtype=np.int32), list(own.values()))
+    carried = tuple(environment[loop.node.operands[i]] for i in loop.indices(Sum, Stacked))
+    carried = _accumulate(loop, np.arange(loop.trips, dtype=np.int32), outputs, carried)
+    return _results(loop, loop.trips, [environment.get(value) for value in loop.node.operands], carried)
+
+
 def per_trip(loop: Loop, value: Value, raising: Raising, environment: Mapping[Value, Any]) -> Any:
     """[trips, ...]: ``value`` of the body in every trip, from the counters and ``read_by_trips`` alone."""
     known = read_by_trips(loop, value)

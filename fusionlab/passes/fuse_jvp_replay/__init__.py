@@ -1,7 +1,15 @@
 """The pass fuse-jvp-replay: a trace of Hessian-vector products is replaced by the forward Laplacian of its function.
 
-``recognise`` finds loops and sums that may be such a trace, ``candidates`` the values that may be differentiated,
-``identify`` decides by exact evaluation (with ``guards`` and ``equal_inputs``), ``entry``, ``region_views`` and
-``rewrite`` write the new program, and ``choose`` is the pass. collapse-replay, sparsify-directions and transpose-replay
-share all but the last.
+Five steps, each in a module of its name:
+
+    directions   the unit vectors of the program, made of constants and counters
+    products     the values T = H d that they are pushed to, and the value F of which H is the Hessian (one test)
+    tail         what follows T is affine in it: the weights of the second derivatives
+    decide       these three, with ``guards``, ``equal_inputs`` and ``singularity``: which sums may be replaced
+    emit         the function with one forward Laplacian in their place
+
+``rewrite`` applies them to a program and its regions (``region_views``), and ``choose`` is the pass. Where they find
+nothing, ``identify``, with ``recognise``, ``candidates`` and ``combinations``, compares whole sums with the Laplacians
+of candidates, and ``entry`` writes the program. collapse-replay, sparsify-directions and transpose-replay share all but
+``choose``.
 """

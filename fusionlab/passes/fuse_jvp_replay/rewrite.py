@@ -28,8 +28,12 @@ from fusionlab.hlo.value_numbers import simplified_view
 from fusionlab.hlo.view import FunctionView, Node, Value
 from fusionlab.passes.fuse_jvp_replay import candidates, recognise
 from fusionlab.passes.fuse_jvp_replay.complex_sums import complex_sums, with_real_sums
+from fusionlab.passes.fuse_jvp_replay.decide import Derivation, decided, places_of
+from fusionlab.passes.fuse_jvp_replay.directions import seeds_of_loop
+from fusionlab.passes.fuse_jvp_replay.emit import Emission
 from fusionlab.passes.fuse_jvp_replay.entry import JointEntry, RewrittenEntry
 from fusionlab.passes.fuse_jvp_replay.identify import MOST_SECONDS_WITH_WEIGHTS, Laplacian
+from fusionlab.passes.fuse_jvp_replay.products import Place
 from fusionlab.passes.fuse_jvp_replay.recognise import (
     LimitReached,
     NoMatch,
@@ -152,6 +156,30 @@ class SumSite:
         return None
 
 
+class Pushed:
+    """The directions of so many coordinates in a function, wherever they are pushed; decided once."""
+
+    def __init__(self, flat: FunctionView, places: Sequence[Place], extent: int, effect: Node | None) -> None:
+        self.flat, self.places, self.extent, self._effect = flat, places, extent, effect
+        loops = [place.loop.node.scope for place in places if place.loop is not None]
+        self.looks = (extent, *loops, *(len(place.seeds) for place in places))
+        self._known: Derivation | Refusal | None = None
+
+    def decision(self) -> Derivation:
+        """What is summed; Refusal if it is no Laplacian."""
+        if self._known is None:
+            try:
+                if self._effect is not None:
+                    reason = f"{self._effect.label} has an effect, which a rebuilt entry would not have"
+                    raise NotALaplacian(Ground.EFFECT, reason, self._effect)
+                self._known = decided(self.flat, self.places, self.extent)
+            except (Refusal, RaiseError) as reason:
+                self._known = refused(reason)  # without its traceback, which would keep all of the search
+        if isinstance(self._known, Refusal):
+            raise self._known.again()
+        return self._known
+
+
 def _weighted(flat: FunctionView, found: Replay | TraceCandidate) -> Iterator[TraceCandidate]:
     """The sums of ``found`` in which directions may have weights."""
     if isinstance(found, Replay):
@@ -189,16 +217,27 @@ class View:
         adding = {each.loop.node for each in replays if not each.blockers and each.adds_in_one_direction}
         loops = [site for site in self.sites if site.replay is not None and site.replay.loop.node in adding]
         self.complex_sums = complex_sums(self.flat, replays)
+        self.pushed = [
+            Pushed(function, places, extent, effect)
+            for function in functions
+            for extent, places in places_of(function).items()
+        ]
         for function in functions:
             own = [site for site in loops if site.flat is function]
             without_loop = recognise.candidates_without_loop(function, adding)
             self.sites += [SumSite(function, each, effect, own if each.of_replays else ()) for each in without_loop]
 
 
+def _has_directions(flat: FunctionView, replay: Replay) -> bool:
+    """True of a loop that makes unit vectors in a way that the inventory does not know."""
+    unknown = {blocker.what for blocker in replay.blockers} <= {"another table", "no direction"}
+    return unknown and bool(seeds_of_loop(flat, replay.loop))
+
+
 def _hoist(flat: FunctionView) -> None:
     """Compute before each replay of ``flat``, where it is, what every trip of it recomputes, and apart from tangents in
     a loop the values that do not depend on directions."""
-    replays = [replay for replay in inventory(flat) if not replay.blockers]
+    replays = [replay for replay in inventory(flat) if not replay.blockers or _has_directions(flat, replay)]
     whole = {replay.loop.node for replay in replays}
     for region in (flat, *[regions[-1] for regions in regions_around(flat, whole)]):
         for replay in replays:
@@ -261,11 +300,25 @@ def _replays_rewritten(
     events: dict[Event, tuple[bool, bool, float]] = {}
     left_alone: Counter[Hashable] = Counter()  # by structure, in programs that change
     extents = {site.looks[1] for site in findings.of(program).sites if site.replay is None}
+    counts = {pushed.extent for pushed in findings.of(program).pushed}
     unlike: dict[Event, None] = {}
     applied: tuple[Program, dict[Event, tuple[bool, bool, float]]] | Declined
     while True:
         places = {event.location for event in events if isinstance(event, Applied)}
         view, passed = findings.of(program), Counter[Hashable]()
+        for pushed in view.pushed:
+            passed[pushed.looks] += 1
+            if pushed.extent not in counts or passed[pushed.looks] <= left_alone[pushed.looks]:
+                continue
+            if (emitted := _emitted(program, view, pushed, by, options, chunks, platform)) is not None:
+                break
+            left_alone[pushed.looks] += 1
+        else:
+            emitted = None
+        if emitted is not None:
+            program, told = emitted
+            events |= told
+            continue
         for site in view.sites:
             passed[site.looks] += 1
             made_here = site.replay is None and site.looks[1] not in extents  # by what was applied before
@@ -294,6 +347,66 @@ def _replays_rewritten(
             return Result(program, (*done, *sorted(left, key=events.__getitem__, reverse=True)))
         program, done_at_once = applied
         events |= done_at_once
+
+
+def _emitted(
+    program: Program, view: View, pushed: Pushed, by: Pass, options: Options, chunks: int, platform: str
+) -> tuple[Program, dict[Event, tuple[bool, bool, float]]] | None:
+    """The program without the sums of ``pushed``, with an event for each of its loops; None if they stay."""
+    try:
+        found = pushed.decision()
+        entry = Emission(found, Raising(marks={}, fold=True), options, chunks)
+        rebuilt = _rebuilt(program, view, entry, by.name, platform)
+        if not found.loops:
+            part = program_cost(rebuilt).flops / max(program_cost(view.flat).flops, 1)
+            if part > _MOST_FLOPS:
+                raise Refusal(Ground.NO_GAIN, f"without a loop to be rid of, {part:.2f} times the FLOPs do not pay")
+    except (Refusal, RaiseError, NotImplementedError):
+        return None
+    except (TypeError, ValueError):
+        if not pushed.decision().marks:
+            raise
+        return None  # where another extent equals the number of walkers, axes may be mistaken for one another
+    likeness = {site.replay.loop.node: site.likeness for site in view.sites if site.replay is not None}
+    told: dict[Event, tuple[bool, bool, float]] = {}
+    what = _described(found, chunks) + _psi(rebuilt, view, pushed, found)
+    for loop in found.loops:
+        trips = f"{loop.trips} trips are "
+        told[Applied(by.name, trips + what, loop.node.scope, str(by))] = likeness.get(loop.node, _WITHOUT_LOOP)
+    if not found.loops:
+        many = f"{found.coordinates.count} directions at once are "
+        told[Applied(by.name, many + what, entry.producer.scope, str(by))] = _WITHOUT_LOOP
+    return rebuilt, told
+
+
+def _psi(rebuilt: Program, view: View, pushed: Pushed, found: Derivation) -> str:
+    """As ``_psi_per_direction``, in words."""
+    gone = {loop.node for loop in found.loops}
+    loops = [site.replay for site in view.sites if site.replay is not None]
+    if pushed.flat is not view.flat or any(each.directed and each.loop.node not in gone for each in loops):
+        return ""
+    needed = live_nodes(pushed.flat.nodes, pushed.flat.arguments, found.outputs)
+    whole, psi = program_cost(rebuilt), sum(map(node_cost, needed), Cost())
+    if not psi.flops or whole.unmodelled or psi.unmodelled:
+        return ""
+    return f"; the program: {whole.flops / psi.flops / found.coordinates.count:.2f} psi per direction in FLOPs"
+
+
+def _described(found: Derivation, chunks: int) -> str:
+    terms = [term for target in found.targets for term in target.terms]
+    rows = [row for term in terms for row in (*term.real, *term.imaginary) if any(row)]
+    plain = all(len(set(row)) == 1 for row in rows) and not any(term.at_run_time == "weights" for term in terms)
+    factor = rows[0][0] if len(rows) == 1 and plain else 1
+    scale = "" if factor == 1 else f"{float(factor):g} times "
+    of = ", ".join(f"%{output.id} ({output.type})" for output in found.outputs)
+    weights = "" if plain else ", with weights of the coordinates"
+    weights += f", {len(rows)} sums with weights" if len(rows) > 1 and not plain else ""
+    rest = ", beside what the loop adds to it" if any(target.offset == "tail" for target in found.targets) else ""
+    gradient = f", whose gradient ({len(found.gradients)} values) comes with it" if found.gradients else ""
+    parts = f"; the walkers in {chunks} parts" if chunks > 1 else ""
+    return (
+        f"{scale}the Laplacian of {of} with respect to %{found.x.id} ({found.x.type}){weights}{rest}{gradient}{parts}"
+    )
 
 
 def _rewritten(
@@ -335,7 +448,9 @@ def _together(view: View, site: SumSite, own: RewrittenEntry) -> tuple[Sequence[
     return sites, entry
 
 
-def _rebuilt(program: Program, view: View, entry: RewrittenEntry | JointEntry, name: str, platform: str) -> Program:
+def _rebuilt(
+    program: Program, view: View, entry: RewrittenEntry | JointEntry | Emission, name: str, platform: str
+) -> Program:
     """``program`` with ``entry``; if that is a region of it, only the region is rebuilt."""
     flat, marks, function = view.flat, entry.raising.marks, entry.__call__
     assert marks is not None

@@ -17,7 +17,7 @@ MANY = np.random.default_rng(9).standard_normal((70, 3, 3))
 
 TERMS = {
     "whole-number": (
-        lambda y, n: jnp.where(n > 50, 1.0, 0.0) * jnp.sin(y).sum(), np.array(3, np.int32), "reads the i32 argument"
+        lambda y, n: jnp.where(n > 50, 1.0, 0.0) * jnp.sin(y).sum(), np.array(3, np.int32), ""  # draws show it
     ),
     "equality-of-parameters": (
         lambda y, z: jnp.where(z == 1.0, 1.0, 0.0).sum() * jnp.sin(y).sum(), np.ones(2),

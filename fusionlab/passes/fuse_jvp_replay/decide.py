@@ -1,0 +1,423 @@
+"""Which sums of a function are Laplacians, of which values, with which weights: the first four of the five steps."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import networkx as nx
+import numpy as np
+
+from fusionlab.codegen.laplacian.jet import Coordinates
+from fusionlab.codegen.laplacian.state import Options
+from fusionlab.codegen.raising import RaiseError, Raising
+from fusionlab.equivalence.exact.evaluation import Evaluator
+from fusionlab.equivalence.exact.field import FieldWithUndefined, primes
+from fusionlab.equivalence.exact.integers import KINDS
+from fusionlab.equivalence.exact.values import Array
+from fusionlab.hlo import ops
+from fusionlab.hlo.constants import fold
+from fusionlab.hlo.dependence import live_nodes, reached, sources_of
+from fusionlab.hlo.loops import Loop, Recurrent, Stacked, Sum, analyse
+from fusionlab.hlo.value_numbers import ValueNumbers
+from fusionlab.hlo.view import FunctionView, Node, Value, reads, walk
+from fusionlab.hlo.walker_axes import Marks
+from fusionlab.passes.fuse_jvp_replay import equal_inputs, identify
+from fusionlab.passes.fuse_jvp_replay.directions import UnitRows, seeds_of_constants, seeds_of_loop
+from fusionlab.passes.fuse_jvp_replay.guards import (
+    DiscreteValues,
+    less_precise,
+    may_shift,
+    own_predicates,
+    rounded,
+    told_apart,
+)
+from fusionlab.passes.fuse_jvp_replay.products import Cut, Place, ProductTrial
+from fusionlab.passes.fuse_jvp_replay.recognise import LimitReached, NoMatch, NotALaplacian, UncoveredMatch, is_float
+from fusionlab.passes.fuse_jvp_replay.tail import Tail, WeightedTarget, weighed
+from fusionlab.passes.refusals import Ground, Refusal
+
+_MOST_TARGETS, _MOST_SEEDS = 8, 4
+
+
+@dataclass(frozen=True, eq=False)
+class Derivation:
+    """``targets`` are sums of second derivatives of values of the function with respect to ``x`` [*walkers, ...].
+
+    ``gradients`` are values that hold the gradient of an output. ``tail`` computes the targets from ``tail.cuts``.
+    ``marks`` are the axes of values that count walkers along each leading axis of x that can be resized; ``one`` raises
+    the program with one walker. Derivatives through ``stop_gradient`` cancel; ``subgradients`` are those of maxima and
+    minima where operands are equal.
+    """
+
+    flat: FunctionView
+    x: Value
+    walkers: int
+    coordinates: Coordinates
+    targets: tuple[WeightedTarget, ...]
+    tail: Tail
+    gradients: Mapping[Value, Value]
+    marks: Mapping[int, Marks]
+    one: Raising
+    stop_gradient: tuple[Value, ...]
+    subgradients: Mapping[Value, int] = field(default_factory=dict)
+    starts: Mapping[Value, Value] = field(default_factory=dict)
+    powers_by_base: bool = False
+
+    @property
+    def outputs(self) -> list[Value]:
+        """The values that are differentiated."""
+        terms = [each.output for target in self.targets for each in target.terms]
+        return list(dict.fromkeys([*terms, *(cut.of for cut in self.tail.cuts)]))
+
+    @property
+    def loops(self) -> list[Loop]:
+        """The loops over directions that are gone."""
+        return list(dict.fromkeys(cut.place.loop for cut in self.tail.cuts if cut.place.loop is not None))
+
+
+def places_of(flat: FunctionView) -> dict[int, list[Place]]:
+    """By number of coordinates, the most first, the places where so many directions are pushed."""
+    found: dict[int, list[Place]] = {}
+    by: dict[int, list[UnitRows]] = {}
+    for seed in seeds_of_constants(flat):
+        by.setdefault(seed.extent, []).append(seed)
+    for extent, seeds in by.items():
+        found.setdefault(extent, []).append(Place(None, tuple(seeds), flat))
+    for node in flat.nodes:
+        if node.op is not ops.WHILE:
+            continue
+        loop = analyse(node)
+        if not loop.trips or loop.indices(Recurrent) or not loop.indices(Sum, Stacked):
+            continue
+        of: dict[int, list[UnitRows]] = {}
+        for seed in seeds_of_loop(flat, loop):
+            of.setdefault(seed.extent, []).append(seed)
+        for extent, seeds in of.items():
+            found.setdefault(extent, []).append(Place(loop, tuple(seeds), loop.body))
+    return {extent: found[extent] for extent in sorted(found, reverse=True)}
+
+
+def decided(flat: FunctionView, places: Sequence[Place], extent: int, deadline: float = math.inf) -> Derivation:
+    """The decision for the directions of ``places``, of ``extent`` coordinates; NotALaplacian if there is none."""
+    deadline = min(deadline, time.monotonic() + identify.MOST_SECONDS)
+    numbers = ValueNumbers(flat, through_reshapes=True)
+    refused: list[Refusal | RaiseError] = []
+    tried = 0
+    for x, leading, outputs in _positions(flat, places, extent):
+        for group in _groups(flat.nodes, outputs, x.type.shape[:leading]):
+            tried += len(group)
+            try:
+                trial = ProductTrial(flat, places, x, leading, group, numbers, deadline)
+                found = _of_trial(trial, numbers)
+                for some in _alone(places, trial.together) if found is None else ():
+                    found = found or _of_trial(ProductTrial(flat, some, x, leading, group, numbers, deadline), numbers)
+                if found is not None:
+                    return found
+            except (UncoveredMatch, LimitReached):
+                raise
+            except MemoryError as error:
+                too_large = "the sum over directions needs more memory than there is to be identified"
+                raise LimitReached(Ground.HOST_MEMORY, too_large) from error
+            except (Refusal, RaiseError) as reason:
+                refused.append(reason)
+    if refused:
+        raise refused[0]
+    none = f"of {tried} values without directions, none has the Laplacian that the sum over directions computes"
+    raise NoMatch(Ground.FUNCTION_NOT_FOUND, none)
+
+
+def _alone(places: Sequence[Place], together: Collection[UnitRows]) -> Iterator[Sequence[Place]]:
+    """Each of the seeds alone: what is the derivative along one may have another direction beside it, as of a gradient
+    that is made of its entries."""
+    for place in places:
+        for seed in [each for each in place.seeds if each in together][:_MOST_SEEDS]:
+            yield [Place(place.loop, (seed,), place.region)]
+
+
+def _of_trial(trial: ProductTrial, numbers: ValueNumbers) -> Derivation | None:
+    shifts = tuple(node.results[0] for node in trial.cone if may_shift(node))
+    roots = any(node.op in (ops.SQRT, ops.POWER) for node in walk(trial.cone))
+    powers = roots and any(node.op is ops.POWER for node in trial.flat.walk())
+    for options in (Options(), Options(powers_by_base=True))[: 2 if powers else 1]:
+        for stopped in dict.fromkeys((shifts, ())):
+            cuts, gradients = trial.matches(stopped, options)
+            cuts = _first(cuts, trial)
+            if any(cut.order == 2 for cut in cuts):
+                return _with_targets(trial, cuts, gradients, stopped, options, numbers)
+    return None
+
+
+def _first(cuts: Sequence[Cut], trial: ProductTrial) -> list[Cut]:
+    """One cut of each value: of second derivatives before first ones, of the first of the outputs."""
+    order = {output: at for at, output in enumerate(trial.outputs)}
+    found: dict[Value, Cut] = {}
+    for cut in cuts:
+        held = found.get(cut.value)
+        if held is None or (held.order, -order[held.of]) < (cut.order, -order[cut.of]):
+            found[cut.value] = cut
+    return list(found.values())
+
+
+def _with_targets(
+    trial: ProductTrial,
+    cuts: Sequence[Cut],
+    gradients: Collection[tuple[Value, Value]],
+    stopped: tuple[Value, ...],
+    options: Options,
+    numbers: ValueNumbers,
+) -> Derivation | None:
+    flat = trial.flat
+    for targets in _ways_out(flat, cuts):
+        tail = Tail(flat, cuts, targets)
+        if not any(cut.order == 2 for cut in tail.cuts) or not tail.is_affine:
+            continue
+        starts: dict[Value, Value] = {}
+        for cut in tail.cuts:
+            if (loop := cut.place.loop) is not None:
+                begun = {loop.node.results[i]: loop.node.operands[i] for i in loop.indices(Sum)}
+                starts |= {v: at for v, at in begun.items() if (array := fold(at)) is None or np.any(array)}
+        if beside := _results_beside(flat, tail, {value for value, _ in gradients}):
+            tail = Tail(flat, cuts, [*targets, *beside])
+            if not tail.is_affine:
+                continue
+        found = weighed(trial, tail, starts)
+        if found is None or not all(target.terms for target in found[: len(targets)]):
+            continue
+        outputs = dict.fromkeys(each.output for target in found for each in target.terms)
+        outputs |= dict.fromkeys(cut.of for cut in tail.cuts)
+        cone = live_nodes(flat.nodes, trial.inputs, list(outputs))
+        dropped = tuple(shift for shift in stopped if shift.producer in cone)
+        own = {g: output for output in outputs for g in trial.gradients if (g, output) in gradients}
+        kept = _guarded(trial, found, cone, own, numbers)
+        kept = _at_equal_inputs(trial, stopped, options, tail, found, kept)
+        return Derivation(
+            flat, trial.x, trial.walkers, trial.coordinates, tuple(found), tail, kept, trial.marks, trial.one, dropped,
+            trial.subgradients, starts, options.powers_by_base,
+        )  # fmt: skip
+    return None
+
+
+def _results_beside(flat: FunctionView, tail: Tail, gradients: Collection[Value]) -> list[Value]:
+    """The other results of the loops of ``tail`` that the function needs, as a squared gradient."""
+    rest = live_nodes(flat.nodes, [*flat.arguments, *tail.targets, *gradients], flat.returns)
+    read = {value for node in rest for value in reads(node)} | set(flat.returns)
+    return [value for node in tail.loops for value in node.results if value in read and value not in tail.targets]
+
+
+def _ways_out(flat: FunctionView, cuts: Sequence[Cut]) -> Iterator[list[Value]]:
+    """Sets of values through which the results depend on cuts: one for all of them, then one for those of each place
+    and output, together and alone. Of values through which all ways go, the smallest first, the earliest of equal ones.
+    """
+    seconds = [cut for cut in cuts if cut.order == 2]
+    apart: dict[tuple[Place, Value], list[Cut]] = {}
+    for cut in seconds:
+        apart.setdefault((cut.place, cut.of), []).append(cut)
+    yield from _ways_of(flat, seconds)
+    if len(apart) > 1:
+        ways = [list(_ways_of(flat, some)) for some in apart.values()]
+        if all(ways):
+            yield list(dict.fromkeys(value for each in ways for value in each[0]))
+        for each in ways:
+            yield from each
+
+
+def _ways_of(flat: FunctionView, cuts: Sequence[Cut]) -> Iterator[list[Value]]:
+    sources = _sources(flat, cuts)
+    for value in _dominators(flat, sources):
+        yield [value]
+    if sums := [v for v in sources if v.producer is not None and v.producer.op is ops.WHILE and _is_sum(v)]:
+        yield sums
+
+
+def _is_sum(value: Value) -> bool:
+    assert value.producer is not None
+    return isinstance(analyse(value.producer).roles[value.index], Sum)
+
+
+def _sources(flat: FunctionView, cuts: Sequence[Cut]) -> list[Value]:
+    """The values of the function that have the cuts: themselves, or results of their loops."""
+    found: dict[Value, None] = {}
+    for cut in cuts:
+        if (loop := cut.place.loop) is None:
+            found[cut.value] = None
+            continue
+        after = reached(loop.body, [cut.value])
+        for i, role in enumerate(loop.roles):
+            terms = [v for _, v in role.terms] if isinstance(role, Sum) else []
+            terms += [role.update] if isinstance(role, Stacked) else []
+            if not after.isdisjoint(terms):
+                found[loop.node.results[i]] = None
+    return list(found)
+
+
+def _dominators(flat: FunctionView, sources: Sequence[Value]) -> list[Value]:
+    """The values through which all ways from ``sources`` to the results go, the fewest elements first."""
+    directed = reached(flat, sources)
+    if directed.isdisjoint(flat.returns):
+        return []
+    graph, start, end = nx.DiGraph(), "start", "end"
+    graph.add_edges_from((start, value) for value in sources)
+    graph.add_edges_from((value, end) for value in flat.returns if value in directed)
+    for node in flat.nodes:
+        graph.add_edges_from((read, result) for read in reads(node) if read in directed for result in node.results)
+    above, ways = nx.immediate_dominators(graph, start), list[Value]()
+    at = above[end]
+    while at != start:
+        ways.append(at)
+        at = above[at]
+    inexact = [value for value in reversed(ways) if value.dtype in ops.INEXACT]
+    return sorted(inexact, key=lambda value: math.prod(value.type.shape))[:_MOST_TARGETS]
+
+
+def _positions(flat: FunctionView, places: Sequence[Place], extent: int) -> list[tuple[Value, int, list[Value]]]:
+    """Values of ``extent`` coordinates behind some leading axes, the number of these, and the candidates for F.
+
+    They are those on which most of the values read beside the directions depend: the last two of them, and the first.
+    """
+    directed = reached(flat, [s.value for p in places if p.loop is None for s in p.seeds])
+    ends = [value.type.shape for value in flat.returns if value.is_array]
+    for place in places:
+        if (loop := place.loop) is not None:
+            directed |= reached(flat, loop.node.results)
+            ends += [loop.node.results[i].type.shape for i in loop.indices(Sum)]
+            ends += [role.term_shape for role in loop.roles if isinstance(role, Stacked)]
+    before = [node for node in flat.nodes if directed.isdisjoint(node.results)]
+    read = list(
+        dict.fromkeys(
+            v for n in flat.nodes if not directed.isdisjoint(n.results) for v in reads(n) if v not in directed
+        )
+    )
+    found: list[tuple[Value, int]] = []
+    for value in (*flat.arguments, *(v for node in before for v in node.results)):
+        if not is_float(value):
+            continue
+        shape = value.type.shape
+        leading = next((a for a in range(len(shape)) if math.prod(shape[a:]) == extent), None)
+        if leading is None:
+            continue
+        node = value.producer
+        if node is None or node.op is not ops.RESHAPE or node.operands[0] not in [v for v, _ in found]:
+            found.append((value, leading))
+    dependent = sources_of(flat, [value for value, _ in found])
+    counts = [sum(dependent.get(v, 0) >> i & 1 for v in read) for i in range(len(found))]
+    if not found or not max(counts):
+        reason = f"no value of the program has {extent} coordinates per walker"
+        raise NoMatch(Ground.POSITIONS_NOT_FOUND, reason)
+    best = []
+    for i, (value, leading) in enumerate(found):
+        axes = value.type.shape[:leading]
+        shapes = {axes, (*axes, 1)} | {shape for shape in ends if shape[:leading] == axes}
+        outputs = [
+            v
+            for node in before
+            for v in node.results
+            if v.dtype == value.dtype and v.type.shape in shapes and dependent.get(v, 0) >> i & 1 and v is not value
+        ]
+        if counts[i] == max(counts) and outputs:
+            best.append((value, leading, outputs))
+    if not best:
+        reason = "no value of one number per walker is computed from the positions before the loop"
+        raise NoMatch(Ground.FUNCTION_NOT_FOUND, reason)
+    return [*best[:-3:-1], *best[:-2][:1]]
+
+
+def _groups(nodes: Sequence[Node], outputs: Sequence[Value], walkers: tuple[int, ...]) -> Iterator[list[Value]]:
+    """Candidates of one number per walker, then the others; each that no other is computed from first."""
+    for some in ([v for v in outputs if v.type.shape == walkers], [v for v in outputs if v.type.shape != walkers]):
+        used: set[Value] = set()
+        for node in reversed(nodes):
+            if any(value in used or value in some for value in node.results):
+                used.update(node.operands)
+        groups = [value for value in some if value not in used], [value for value in some if value in used]
+        yield from filter(None, groups)
+
+
+def _guarded(
+    trial: ProductTrial, targets: Sequence[WeightedTarget], cone: Sequence[Node], gradients: Mapping[Value, Value],
+    numbers: ValueNumbers,
+) -> dict[Value, Value]:  # fmt: skip
+    """The gradients that pass the guards; NotALaplacian if a target does not. See ``guards``."""
+    flat, every = trial.flat, list(walk(cone))
+    shared = {numbers.get(value) for node in every for value in node.results}
+    inputs = [trial.x, *(a for a in flat.arguments if a is not trial.x)]
+    discrete = DiscreteValues(flat, cone, trial.x, inputs)
+
+    def complaint_of(value: Value):  # type: ignore[no-untyped-def]
+        computing = live_nodes(flat.nodes, inputs, [value])
+        nodes = list(walk(computing))
+        own = dict.fromkeys(n for n in nodes if n.results and numbers.get(n.results[0]) not in shared)
+        found = own_predicates(flat, trial.x, own, every) or rounded(every, own)
+        return own, found or discrete.complaint(computing) or told_apart(nodes, trial.axes)
+
+    for target in targets:
+        own, found = complaint_of(target.value)
+        if found := found or told_apart(every, trial.axes):
+            raise UncoveredMatch(found.ground, f"the sum over directions {found.reason}", found.node)
+        if (found := less_precise(every, own)) is not None:
+            reason = f"the sum over directions is not taken from its value: {found.reason}"
+            raise NotALaplacian(found.ground, reason, found.node)
+    return {gradient: of for gradient, of in gradients.items() if complaint_of(gradient)[1] is None}
+
+
+def _at_equal_inputs(
+    trial: ProductTrial,
+    stopped: tuple[Value, ...],
+    options: Options,
+    tail: Tail,
+    targets: Sequence[WeightedTarget],
+    gradients: Mapping[Value, Value],
+) -> dict[Value, Value]:
+    """The ``gradients`` that are derivatives at equal inputs; UncoveredMatch if a cut is no derivative there."""
+    [p] = primes(1)
+    lowered, of = trial.lowered(stopped, options), trial.coordinates
+    walkers = math.prod(trial.raising.shape(trial.x)[: trial.walkers])
+    kinds = range(KINDS if any(value.dtype in ops.INTEGERS for value in trial.inputs) else 1)
+    partial = any(not all(map(all, each.real)) or each.axis is not None for t in targets for each in t.terms)
+    ties = list(equal_inputs.draws(walkers))
+    directions = _tied_directions(of, every=partial)
+    directed = len(lowered.arguments) - 4
+    fields = [FieldWithUndefined(p, [seed + kind for seed in ties]) for kind in kinds]
+    kept = dict(gradients)
+
+    def change(along: Array | None, number: int, array: Array) -> Array:
+        if number < directed:
+            return equal_inputs.coincident(number, array, of.electrons, of.each)
+        return array * along if number in (directed, directed + 1) and along is not None else array
+
+    for along in directions:
+        for each in fields:
+            for part, arguments in trial.batches(lowered, each, functools.partial(change, along)):
+                evaluator = Evaluator(part, trial.prepared)
+                found = trial.results(trial.evaluated(lowered, evaluator, arguments), arguments)
+                for cut in tail.cuts:
+                    f = trial.outputs.index(cut.of)
+                    ours, expected = found.both(part, cut, f, cut.order)
+                    assert ours is not None
+                    assert expected is not None
+                    scaled = part.multiply(part.embedded(np.asarray(cut.scale)), expected)
+                    known = ~(np.isnan(ours) | np.isnan(found.values[f])[:, None])
+                    if (ours[known] != scaled[known]).any():
+                        raise UncoveredMatch(
+                            Ground.TIES,
+                            "the sum over directions differs from the derivative of its value where two values are "
+                            "exactly equal (electrons at one place or at the origin, coordinates or parameters of 0)",
+                        )
+                for gradient, output in list(kept.items()):
+                    i, f = trial.gradients.index(gradient), trial.outputs.index(output)
+                    if not found.is_gradient(part, i, f, where_known=True):
+                        del kept[gradient]
+    return kept
+
+
+def _tied_directions(of: Coordinates, every: bool) -> list[Array | None]:
+    """Masks [K] of directions at equal inputs: all coordinates, and those of the first electron; ``every``: each
+    coordinate alone, where one may have a derivative and another none."""
+    if every:
+        return [*np.eye(of.count)]
+    first = np.zeros(of.count)
+    first[: of.each] = 1
+    return [None, first] if of.electrons > 1 else [None]

@@ -1,0 +1,209 @@
+"""Step 1, directions: the values whose rows are unit vectors, made of constants and of a loop's counters alone.
+
+    eye[k]            dynamic_slice of an identity at the counter             one row of K coordinates in each trip
+    one_hot(k, K)     compare the counter with an iota                        the same
+    jnp.eye(K)        compare two iotas, or a constant                        K rows
+    x.at[k].set(1.)   scatter or dynamic_update_slice of a one into zeros     one row
+    repeated          any of them broadcast or concatenated along walkers     equal rows along that axis
+
+How a unit vector is made does not matter: what follows from constants and counters is evaluated, and its array is
+looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fusionlab.equivalence.exact.evaluation import Evaluator
+from fusionlab.equivalence.exact.field import PrimeField, primes
+from fusionlab.equivalence.exact.values import Array, Drawn, Held, Uncovered
+from fusionlab.hlo import ops
+from fusionlab.hlo.constants import splat_number
+from fusionlab.hlo.loops import Counter, Invariant, Loop, has_effect
+from fusionlab.hlo.ops import WIDE_FLOATS
+from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, free_values, reads
+
+_MOST_ELEMENTS = 2**22
+"""Of the arrays of one value in all trips that are looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class UnitRows:
+    """A value whose axes ``first`` to ``end`` (excluded) count ``extent`` coordinates: every row is a unit vector.
+
+    ``places`` [trips or 1, *rows] are the coordinates in which they are 1; its axes but the first are those of the
+    value that are no coordinates, of extent 1 where all rows along them are equal (walkers).
+    """
+
+    value: Value
+    extent: int
+    first: int
+    end: int
+    places: Array
+
+    @property
+    def rows(self) -> int:
+        """The different rows of one trip."""
+        return math.prod(self.places.shape[1:])
+
+    def array(self, shape: Sequence[int], rows: Array) -> Array:
+        """``rows`` [*rows of places, coordinates] as an array for the value, which has ``shape`` (few walkers)."""
+        inner = tuple(shape[self.first : self.end])
+        kept = self.places.shape[1:]
+        before, after = kept[: self.first], kept[self.first :]
+        placed = rows.reshape(*before, *after, *inner)
+        if after:
+            at = len(before)
+            order = [*range(at), *range(at + len(after), placed.ndim), *range(at, at + len(after))]
+            placed = placed.transpose(order)
+        return placed
+
+
+def made_values(region_nodes: Sequence[Node], given: Collection[Value]) -> list[Node]:
+    """The nodes that compute something from constants and ``given`` values alone, without effects or loops."""
+    made, nodes = set(given), list[Node]()
+    for node in region_nodes:
+        if node.op.control_flow or has_effect(node) or node.op is ops.CUSTOM_CALL:
+            continue
+        if node.op.source or (node.operands and made.issuperset(reads(node))):
+            made.update(node.results)
+            nodes.append(node)
+    return nodes
+
+
+def seeds_of_loop(flat: FunctionView, loop: Loop) -> list[UnitRows]:
+    """The unit vectors that the body of ``loop`` makes, the first of each chain of ops that only moves them."""
+    body, trips = loop.body, loop.trips
+    assert trips is not None
+    outside = made_values(flat.nodes, ())
+    constant = {value for node in outside for value in node.results}
+    carried = {body.arguments[i]: loop.node.operands[i] for i in loop.indices(Invariant)}
+    counters = [body.arguments[i] for i in loop.indices(Counter)]
+    fixed = [inner for inner, outer in carried.items() if outer in constant]
+    captured = [value for value in free_values(body) if value in constant]
+    inside = made_values(body.nodes, [*counters, *fixed, *captured])
+    candidates = _that_vary(inside, counters)
+    if not candidates:
+        return []
+    instead = {inner: carried[inner] for inner in fixed}
+    nodes = [*outside, *(replace(n, operands=tuple(instead.get(v, v) for v in n.operands)) for n in inside)]
+    by_trip = {
+        body.arguments[i]: role.at(np.arange(trips)) for i, role in enumerate(loop.roles) if isinstance(role, Counter)
+    }
+    return _first_of_each(candidates, inside, _arrays(nodes, candidates, by_trip, trips), body.nodes)
+
+
+def seeds_of_constants(flat: FunctionView) -> list[UnitRows]:
+    """The unit vectors that ``flat`` makes of constants, those first from which others are made."""
+    nodes = made_values(flat.nodes, ())
+    candidates = _that_vary(nodes, [v for node in nodes if _counts(node) for v in node.results])
+    return _first_of_each(candidates, nodes, _arrays(nodes, candidates, {}, 1), flat.nodes)
+
+
+def _counts(node: Node) -> bool:
+    """True for what is not the same everywhere: an iota, a constant of several numbers, a one written into zeros."""
+    if node.op is ops.CONSTANT:
+        return splat_number(constant_array(node)) is None
+    return node.op in (ops.IOTA, ops.SCATTER, ops.DYNAMIC_UPDATE_SLICE, ops.PAD, ops.CONCATENATE)
+
+
+def _that_vary(nodes: Sequence[Node], sources: Collection[Value]) -> list[Value]:
+    """The arrays of floats that ``nodes`` compute from ``sources``."""
+    varying, found = set(sources), [v for v in sources if v.dtype in WIDE_FLOATS and v.type.shape]
+    for node in nodes:
+        if not varying.isdisjoint(reads(node)):
+            varying.update(node.results)
+            found += [v for v in node.results if v.dtype in WIDE_FLOATS and v.type.shape and v not in sources]
+    return found
+
+
+def _arrays(
+    nodes: Sequence[Node], values: Sequence[Value], by_trip: Mapping[Value, Array], trips: int
+) -> Iterator[tuple[Value, Array]]:
+    """The arrays [trips or 1, *shape] of ``values``, which ``nodes`` make, but for those too large."""
+    [p] = primes(1)
+    evaluator = Evaluator(PrimeField(p, range(trips)))
+    known: dict[Value, Held] = {value: Drawn(array) for value, array in by_trip.items()}
+    wanted = set(values)
+    needed = list[Node]()
+    for node in reversed(nodes):
+        if not wanted.isdisjoint(node.results):
+            needed.append(node)
+            wanted.update(reads(node))
+    for node in reversed(needed):
+        if not all(value in known for value in reads(node)):
+            continue
+        if any(not v.is_array or trips * math.prod(v.type.shape) > _MOST_ELEMENTS for v in node.results):
+            continue
+        with contextlib.suppress(Uncovered):
+            evaluator.run([node], {}, known)
+    for value in values:
+        if value in known and math.prod(value.type.shape) > 1:
+            yield value, known[value].array
+
+
+def _first_of_each(
+    values: Sequence[Value], nodes: Sequence[Node], arrays: Iterator[tuple[Value, Array]], readers: Collection[Node]
+) -> list[UnitRows]:
+    """The seeds among ``values`` from which no other of as many coordinates comes before.
+
+    Of a table that ``readers`` only take rows of, these are the seeds: rows of an identity in a Python loop.
+    """
+    seeds: dict[Value, UnitRows] = {}
+    known = dict(arrays)
+    above: dict[Value, set[int]] = {}
+    found: dict[Value, UnitRows] = {}
+    for node in nodes:
+        over = set().union(*(above.get(value, set()) for value in reads(node)))
+        for value in node.results:
+            above[value] = over
+            if value in known and (seed := _seed(value, known[value])) is not None:
+                seeds[value] = seed
+                if seed.extent not in over:
+                    found[value] = seed
+                    above[value] = over | {seed.extent}
+    using: dict[Value, list[Node]] = {}
+    for node in readers:
+        for value in reads(node):
+            using.setdefault(value, []).append(node)
+
+    def rows_of(seed: UnitRows) -> list[UnitRows]:
+        users = using.get(seed.value, [])
+        of = [seeds.get(node.results[0]) for node in users if node.op is not ops.WHILE]
+        if of and all(each is not None and each.extent == seed.extent and each.rows < seed.rows for each in of):
+            return [row for each in of if each is not None for row in rows_of(each)]
+        return [seed]
+
+    return [row for seed in found.values() for row in rows_of(seed)]
+
+
+def _seed(value: Value, array: Array) -> UnitRows | None:
+    """``value`` as unit vectors along as many of its axes as possible; None if it has others."""
+    shape, ones = value.type.shape, int(np.count_nonzero(array))
+    if not ones or 2 * ones > array.size or (array[array != 0] != 1).any():
+        return None
+    for count in sorted({math.prod(shape[i:j]) for i in range(len(shape)) for j in range(i + 1, len(shape) + 1)})[::-1]:
+        if count < 2 or ones * count != array.size:
+            continue
+        for first in reversed(range(len(shape))):  # rows first, as JAX has them
+            for end in range(first + 1, len(shape) + 1):
+                if math.prod(shape[first:end]) != count or (shape[first] == 1 and end - first > 1):
+                    continue
+                rows = np.moveaxis(array, range(first + 1, end + 1), range(array.ndim - (end - first), array.ndim))
+                rows = rows.reshape(*rows.shape[: rows.ndim - (end - first)], count)
+                if (rows.sum(-1) == 1).all():
+                    return UnitRows(value, count, first, end, _merged(rows.argmax(-1)))
+    return None
+
+
+def _merged(places: Array) -> Array:
+    """``places`` with extent 1 along the axes, but the first, along which all are equal."""
+    for axis in range(1, places.ndim):
+        if (places == places.take([0], axis)).all():
+            places = places.take([0], axis)
+    return places

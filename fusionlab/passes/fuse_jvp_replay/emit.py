@@ -1,0 +1,399 @@
+"""Step 5, emit: a function as a JAX callable whose sums over directions come from one forward Laplacian.
+
+y = tail(0) + sum_k a_k d^2 F / d x_k^2         all F in one pass, weighted by a, or by parts of equal weights
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from fusionlab.codegen.laplacian.adjoint import weighted_sources
+from fusionlab.codegen.laplacian.interpreter import forward_laplacian
+from fusionlab.codegen.laplacian.jet import Coordinates, Jet, densify
+from fusionlab.codegen.laplacian.state import Options, State
+from fusionlab.codegen.raising import Raising
+from fusionlab.hlo.dependence import live_nodes
+from fusionlab.hlo.view import Node, Value
+from fusionlab.hlo.walker_axes import resized_shapes
+from fusionlab.passes.fuse_jvp_replay.decide import Derivation
+from fusionlab.passes.fuse_jvp_replay.guards import mixed
+from fusionlab.passes.fuse_jvp_replay.one_by_one import shared_values
+from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian
+from fusionlab.passes.fuse_jvp_replay.tail import WeightedTarget, Weights, array_of
+from fusionlab.passes.refusals import Ground, Refusal
+
+Row = tuple[Fraction, ...]
+Jets = Mapping[Value, Sequence[Any]]
+"""By output its Laplacian (or one by group of coordinates) and its derivatives."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """``numbers`` times the second derivatives of coordinates ``of``, which have them alike."""
+
+    number: Fraction
+    of: tuple[int, ...]
+
+
+class Emission:
+    """The whole function without the sums of ``found``; NotALaplacian if something else needs its loops.
+
+    ``chunks``: the walkers in so many parts, one after another.
+    """
+
+    def __init__(self, found: Derivation, raising: Raising, options: Options, chunks: int) -> None:
+        self.found, self.flat, self.raising, self.chunks = found, found.flat, raising, chunks
+        self.options = replace(options, powers_by_base=found.powers_by_base)
+        flat, self.outputs = found.flat, found.outputs
+        self.targets = [target.value for target in found.targets]
+        self.producer = found.loops[0].node if found.loops else _producer(self.targets[0])
+        self.rest = live_nodes(flat.nodes, [*flat.arguments, *self.targets, *found.gradients], flat.returns)
+        if gone := {loop.node for loop in found.loops}.intersection(self.rest):
+            raise NotALaplacian(Ground.TERMS_USED, "single second derivatives are used elsewhere", next(iter(gone)))
+        self.cone = live_nodes(flat.nodes, [*flat.arguments, found.x], self.outputs)
+        self.rows = list(dict.fromkeys(row for target in found.targets for term in target.terms for row in _rows(term)))
+        self.weights = _common(self.rows)
+        self.run_time = any(term.at_run_time == "weights" for target in found.targets for term in target.terms)
+        terms = [term for target in found.targets for term in target.terms]
+        if self.run_time and len(terms) > 1:
+            raise NotALaplacian(Ground.WEIGHTS_BY_ADJOINT, "several sums have weights that are known at run time alone")
+        if chunks > 1:
+            self._require_parts()
+        if options.adjoint:
+            self._require_adjoint()
+        self.first = live_nodes(flat.nodes, flat.arguments, [found.x])
+
+    @functools.cached_property
+    def groups(self) -> list[tuple[int, ...]]:
+        """The sets of coordinates of which sums of second derivatives are needed, where weights differ."""
+        return list(dict.fromkeys(part.of for row in self.rows for part in _parts(row)))
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        raising = self.raising
+        environment: dict[Value, Any] = dict(zip(self.flat.arguments, arrays, strict=True))
+        raising.run(self.first, environment)
+        weights = self._weights(environment)
+        if self.chunks > 1:
+            made = self._in_parts(environment, weights)
+            environment.update({output: value for output, (value, *_) in made.items()})
+            jets: dict[Value, Sequence[Any]] = {output: both for output, (_, *both) in made.items()}
+        else:
+            # Of this environment, values that are not needed yet are computed when they are read.
+            environment, jets = self._jets(raising, environment, weights)
+        self._add_targets(environment, jets)
+        done = {*self.first, *(self.cone if self.chunks == 1 else ())}
+        raising.run(_missing([node for node in self.rest if node not in done], environment), environment)
+        return tuple(environment[value] for value in self.flat.returns)
+
+    def _add_targets(self, environment: dict[Value, Any], jets: Jets) -> None:
+        found, raising = self.found, self.raising
+        with raising.scope(self.producer):
+            for value, output in found.gradients.items():
+                if output in jets:
+                    environment[value] = jnp.moveaxis(jets[output][1], 0, -1).reshape(value.type.shape)
+            offsets: dict[Value, Any] = {}
+            if any(target.offset == "tail" for target in found.targets):
+                raising.run(_missing(found.tail.before(self._known(environment)), environment), environment)
+                given = {**self._zeros(), **self._slopes(jets)}
+                offsets = found.tail.run(raising, environment, given, self._known(environment))
+            elif starts := [found.starts[t.value] for t in found.targets if t.offset == "initial"]:
+                beside = live_nodes(self.flat.nodes, [*self.flat.arguments, *self._known(environment)], starts)
+                raising.run(_missing(beside, environment), environment)
+                offsets = {t.value: environment[found.starts[t.value]] for t in found.targets if t.offset == "initial"}
+            for target in found.targets:
+                total = self._total(target, environment, jets) if target.terms else None
+                start = offsets.get(target.value)
+                if total is None:
+                    environment[target.value] = start
+                else:
+                    environment[target.value] = total if start is None else start + total
+
+    def _known(self, environment: Mapping[Value, Any]) -> set[Value]:
+        """The values of ``environment``, with those of the cone that it computes when they are read."""
+        made = {value for node in (self.cone if self.chunks == 1 else ()) for value in node.results}
+        return made | set(environment)
+
+    def _slopes(self, jets: Jets) -> dict[Value, Any]:
+        """Arrays for the cuts that are first derivatives."""
+        found = {}
+        for cut in self.found.tail.cuts:
+            if cut.order == 1:
+                found[cut.value] = array_of(cut, self.raising, jnp.moveaxis(jets[cut.of][1], 0, -1))
+        return found
+
+    def _zeros(self) -> dict[Value, Any]:
+        """Zeros for the products."""
+        found = {}
+        for cut in self.found.tail.cuts:
+            if cut.order == 2:
+                trips = () if cut.place.loop is None else (cut.place.loop.trips or 0,)
+                shape = (*trips, *self.raising.shape(cut.value))
+                found[cut.value] = np.zeros(shape, self.raising.dtype(cut.value.type))
+        return found
+
+    def _total(self, target: WeightedTarget, environment: Mapping[Value, Any], jets: Jets) -> Any:
+        shape, dtype = self.raising.shape(target.value), self.raising.dtype(target.value.type)
+        parts, real = [], dtype.type(0).real.dtype
+        for part in ("real", "imaginary") if np.issubdtype(dtype, np.complexfloating) else ("real",):
+            terms = []
+            for term in target.terms:
+                rows = getattr(term, part)
+                if any(map(any, rows)):
+                    channels = [self._of_row(row, jets[term.output][0]) for row in rows]
+                    total = channels[0] if term.axis is None else jnp.stack(channels, term.axis)
+                    if term.at_run_time == "factor":
+                        total = self._factor(term, environment, jets, target).reshape(total.shape) * total
+                    total = total.reshape(shape) if total.shape != shape else total
+                    terms.append(total if total.dtype == real else total.astype(real))
+            parts.append(functools.reduce(operator.add, terms) if terms else None)
+        if len(parts) == 1:
+            return parts[0]
+        return lax.complex(*(jnp.zeros(shape, real) if part is None else part for part in parts))
+
+    def _of_row(self, row: Row, laplacians: Any) -> Any:
+        """sum_k row_k d^2 F / d x_k^2 of an output, from its Laplacian by the common weights, or [groups, *F]."""
+        if self.run_time:
+            return laplacians
+        if self.weights is not None:
+            at = next((k for k, number in enumerate(self.weights) if number), 0)
+            return _times(laplacians, row[at] / self.weights[at])
+        terms = [_times(laplacians[self.groups.index(part.of)], part.number) for part in _parts(row)]
+        return functools.reduce(operator.add, terms) if terms else jnp.zeros_like(laplacians[0])
+
+    def _factor(
+        self,
+        term: Weights,
+        environment: Mapping[Value, Any],
+        jets: Jets,
+        target: WeightedTarget,
+    ) -> Any:
+        """What the tail multiplies the second derivatives by, of the coordinate that has the weight 1."""
+        found, raising = self.found, self.raising
+        known: Any = ChainMap({}, environment)  # type: ignore[arg-type]
+        raising.run(_missing(found.tail.before(self._known(environment)), environment), known)
+        given = [*self._known(environment), *known.maps[0]]
+        cuts, zeros, ones = [cut for cut in found.tail.cuts if cut.order == 2], [], []
+        for cut in cuts:
+            unit = np.zeros((*raising.shape(cut.of), found.coordinates.count), raising.dtype(cut.value.type))
+            zeros.append(array_of(cut, raising, unit))
+            if cut.of is term.output:
+                unit[..., term.unit] = 1
+            ones.append(array_of(cut, raising, unit))
+
+        def tail(arrays: Sequence[Any]) -> Any:
+            products = {cut.value: array for cut, array in zip(cuts, arrays, strict=True)}
+            return found.tail.run(raising, known, {**self._slopes(jets), **products}, given)[target.value]
+
+        return jax.jvp(tail, (zeros,), (ones,))[1]
+
+    def _weights(self, environment: Mapping[Value, Any]) -> Any:
+        """The weights [K] of a weighted Laplacian, None for a plain one, or one by groups."""
+        if self.run_time:
+            return self._weights_at_run_time(environment)
+        if self.weights is None or len(set(self.weights)) == 1:
+            return None
+        return _array(self.weights, np.result_type(environment[self.found.x]))
+
+    def _weights_at_run_time(self, environment: Mapping[Value, Any]) -> Any:
+        """[K]: the tail's derivative of one walker, on whose positions it does not depend."""
+        found, raising = self.found, self.found.one
+        [target] = found.targets
+        [term] = target.terms
+        before = live_nodes(self.flat.nodes, [*self.flat.arguments, found.x], found.tail.entries())
+        known = dict(environment)
+        for value in (*self.flat.arguments, found.x):
+            if value in raising.shapes:
+                known[value] = jnp.zeros(raising.shape(value), raising.dtype(value.type))
+        shared = {
+            v: array for v, array in known.items() if v not in raising.shapes or v in (*self.flat.arguments, found.x)
+        }
+        entries: dict[Value, Any] = {}
+        for value in found.tail.entries():
+            if value in raising.shapes:
+                entries[value] = jnp.zeros(raising.shape(value), raising.dtype(value.type))
+        own = live_nodes(self.flat.nodes, [*shared, *entries], [v for v in found.tail.entries() if v not in entries])
+        raising.run(_missing(own, shared), shared)
+        del before
+
+        def tail(diagonal: Any) -> Any:
+            shape = (*raising.shape(term.output), found.coordinates.count)
+            arrays = {cut.value: array_of(cut, raising, jnp.broadcast_to(diagonal, shape)) for cut in found.tail.cuts}
+            return found.tail.run(raising, {**shared, **entries}, arrays)[target.value].sum()
+
+        ones = jnp.zeros(found.coordinates.count, raising.dtype(term.output.type))
+        each = math.prod(raising.shape(term.output))
+        return jax.grad(tail)(ones) / each if each > 1 else jax.grad(tail)(ones)
+
+    # Jets.
+
+    def _state(self, raising: Raising, of: Coordinates, seeds: Any = None) -> State:
+        found = self.found
+        return State(
+            found.x, of, found.walkers, raising, found.one, self.options, found.stop_gradient, found.subgradients, seeds
+        )
+
+    def _jets(
+        self, raising: Raising, environment: Mapping[Value, Any], weights: Any
+    ) -> tuple[dict[Value, Any], dict[Value, Sequence[Any]]]:
+        """The values of the cone, and by output its Laplacian [*F] (or [groups, *F]) and its derivatives [K, *F]."""
+        found = self.found
+        of = replace(found.coordinates, weights=weights)
+        state, jets = self._pushed(self._state(raising, of), environment)
+        if self.weights is None and not self.run_time:
+            return state.environment, self._by_groups(raising, environment, jets)
+        if not self.options.adjoint:
+            return state.environment, {output: (jet.laplacian, jet.jacobian) for output, jet in jets.items()}
+        [(output, jet)] = jets.items()
+        axes: dict[Value, set[int]] = {}
+        for of_axis in found.marks.values():
+            for value, own in of_axis.items():
+                axes.setdefault(value, set()).update(own)
+        weighted = weighted_sources(state, self.cone, output, axes)
+        return state.environment, {output: (weighted, jet.jacobian)}
+
+    def _pushed(self, state: State, environment: Mapping[Value, Any]) -> tuple[State, dict[Value, Jet]]:
+        jets = forward_laplacian(state, _missing(self.cone, environment), environment, self.outputs)
+        return state, {o: densify(jet, state.coordinates) for o, jet in zip(self.outputs, jets, strict=True)}
+
+    def _by_groups(
+        self, raising: Raising, environment: Mapping[Value, Any], jets: Mapping[Value, Jet]
+    ) -> dict[Value, Sequence[Any]]:
+        """One run with the coordinates of each group as directions."""
+        groups, most = self.groups, max(map(len, self.groups))
+        seeds = np.zeros((len(groups), most, self.found.coordinates.count))
+        for own, of in zip(seeds, groups, strict=True):
+            own[range(len(of)), of] = 1
+
+        def laplacians(rows: Any) -> list[Any]:
+            own = self._pushed(self._state(raising, Coordinates(most, 1), rows), environment)[1]
+            return [own[output].laplacian for output in self.outputs]
+
+        every = jax.vmap(laplacians)(seeds)
+        return {o: (laps, jets[o].jacobian) for o, laps in zip(self.outputs, every, strict=True)}
+
+    # Parts of the walkers.
+
+    def _require_parts(self) -> None:
+        found, along = self.found, self._longest()
+        if found.x.type.shape[along] % self.chunks:
+            reason = f"{found.x.type.shape[along]} walkers cannot be taken in {self.chunks} parts"
+            raise NotALaplacian(Ground.NOT_IN_PARTS, reason)
+        if self.weights is None:
+            raise NotALaplacian(Ground.NOT_IN_PARTS, "sums with weights of their own are not taken in parts")
+        if (why := mixed(self.flat, self.cone, found.x, [found.marks[along]])) is not None:
+            raise NotALaplacian(why.ground, f"the walkers cannot be taken in parts: {why.reason}", why.node)
+
+    def _longest(self) -> int:
+        """The leading axis of x along which the walkers can be taken in parts; NotALaplacian if there is none."""
+        walkers = self.found.x.type.shape[: self.found.walkers]
+        if any(output.type.shape != walkers for output in self.outputs):
+            reason = "walkers that share the coordinates cannot be taken in parts"
+            raise NotALaplacian(Ground.NOT_IN_PARTS, reason)
+        longer = [axis for axis, extent in enumerate(walkers) if extent > 1]
+        if len(longer) != 1 or longer[0] not in self.found.marks:
+            raise NotALaplacian(Ground.NOT_IN_PARTS, f"{list(walkers)} walkers cannot be taken in parts")
+        return longer[0]
+
+    def _in_parts(self, environment: Mapping[Value, Any], weights: Any) -> dict[Value, Sequence[Any]]:
+        """By output (value, Laplacian, derivatives), computed for one part of the walkers after another."""
+        found, along = self.found, self._longest()
+        walkers = found.x.type.shape[: found.walkers]
+        shapes = resized_shapes(found.marks[along], walkers[along], walkers[along] // self.chunks)
+        part = replace(self.raising, shapes=shapes)
+        shared = shared_values(self.flat, self.cone, found.x, environment, self.raising, part)
+
+        def one(x: Any) -> list[tuple[Any, Any, Any]]:
+            values, jets = self._jets(part, {**shared, found.x: x}, weights)
+            return [(values[output], *jets[output]) for output in self.outputs]
+
+        x = environment[found.x]
+        with self.raising.scope(self.producer):
+            # Other leading axes are of extent 1, so that no elements move.
+            parts = x.reshape(self.chunks, *(-1 if n > 1 else 1 for n in walkers), *x.shape[len(walkers) :])
+            every = lax.map(one, parts)
+            made: dict[Value, Sequence[Any]] = {}
+            for output, (value, laplacian, jacobian) in zip(self.outputs, every, strict=True):
+                jacobian = jnp.moveaxis(jacobian, 1, 0)
+                made[output] = (
+                    value.reshape(walkers), laplacian.reshape(walkers), jacobian.reshape(len(jacobian), *walkers)
+                )  # fmt: skip
+            return made
+
+    def _require_adjoint(self) -> None:
+        """One reverse pass of all walkers is that of each; NotALaplacian if it adds up what one value is to several."""
+        found = self.found
+        if len(self.outputs) > 1 or self.weights is None:
+            reason = "sums with weights of their own are not taken by the adjoint"
+            raise Refusal(Ground.WEIGHTS_BY_ADJOINT, reason, self.producer)
+        shape = self.outputs[0].type.shape
+        if math.prod(shape) == 1:
+            return
+        if found.walkers < len(shape):
+            raise NotALaplacian(Ground.NOT_IN_PARTS, "walkers that share the coordinates have no adjoint of each")
+        if any(extent > 1 and axis not in found.marks for axis, extent in enumerate(shape)):
+            reason = "walkers have no adjoint of each: their axes are not known"
+            raise NotALaplacian(Ground.NOT_IN_PARTS, reason)
+        if (why := mixed(self.flat, self.cone, found.x, found.marks.values())) is not None:
+            raise NotALaplacian(why.ground, f"walkers have no adjoint of each: {why.reason}", why.node)
+
+
+def _producer(value: Value) -> Node:
+    assert value.producer is not None
+    return value.producer
+
+
+def _rows(term: Weights) -> Iterator[Row]:
+    yield from (row for row in (*term.real, *term.imaginary) if any(row))
+
+
+def _common(rows: Sequence[Row]) -> Row | None:
+    """The weights, not negative at first, of which all ``rows`` are multiples; None if there are none."""
+    first = rows[0]
+    sign = 1 if next(number for number in first if number) > 0 else -1
+    if len({abs(number) for number in first}) == 1 and len(set(first)) == 1:
+        common: Row = (Fraction(1),) * len(first)
+    else:
+        common = tuple(sign * number for number in first)
+    for row in rows:
+        at = next(k for k, number in enumerate(common) if number)
+        if any(number != row[at] / common[at] * other for number, other in zip(row, common, strict=True)):
+            return None
+    return common
+
+
+def _parts(row: Row) -> list[_Part]:
+    numbers = dict.fromkeys(filter(None, row))
+    return [_Part(number, tuple(k for k, own in enumerate(row) if own == number)) for number in numbers]
+
+
+def _array(weights: Sequence[Fraction], dtype: Any) -> Any:
+    """Weights as an array, by a division where they are no binary fractions."""
+    numerators = np.array([weight.numerator for weight in weights], dtype)
+    denominators = np.array([weight.denominator for weight in weights], dtype)
+    if all(weight.denominator & (weight.denominator - 1) == 0 for weight in weights):
+        return numerators / denominators
+    return jnp.asarray(numerators) / jnp.asarray(denominators)
+
+
+def _times(array: Any, factor: Fraction) -> Any:
+    if factor == 1:
+        return array
+    exact = Fraction(float(factor)) == factor
+    return array * (np.asarray(float(factor), array.dtype) if exact else _array([factor], array.dtype).reshape(()))
+
+
+def _missing(nodes: Sequence[Node], environment: Mapping[Value, Any]) -> list[Node]:
+    """The ``nodes`` with results that are not known."""
+    return [node for node in nodes if not all(value in environment for value in node.results)]

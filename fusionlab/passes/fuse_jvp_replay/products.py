@@ -1,0 +1,650 @@
+"""Steps 2 and 3, products: the values T = H d of a program, and the F of which H is the Hessian.
+
+    T(d) = H_F(x) d          reached from a seed d by ops that are polynomials of it
+    d . T(d) = d . H_F d     for random d, the right side by the forward Laplacian of F along d; of several rows at once
+    e . T(D) = e . H_F D     for D = u d + v e (Freivalds), the right side from the forms along d, e and d + e
+
+One trip, and one or three directions, whatever the number of coordinates. What holds for all d holds for the unit
+vectors of the program. Of a single row the symmetric part of T is compared: only diagonal elements of T are summed.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fusionlab.codegen.laplacian.interpreter import forward_laplacian
+from fusionlab.codegen.laplacian.jet import Coordinates, densify
+from fusionlab.codegen.laplacian.state import Options, State
+from fusionlab.codegen.raising import RaiseError, Raising
+from fusionlab.codegen.raising.rules.reduction import combiner
+from fusionlab.codegen.raising.trips import accumulated
+from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
+from fusionlab.equivalence.exact.field import FieldWithGuards, PrimeField, primes
+from fusionlab.equivalence.exact.identity import evaluators
+from fusionlab.equivalence.exact.values import Array, Drawn, same_draws
+from fusionlab.equivalence.exact.values import Uncovered as NoExactMeaning
+from fusionlab.hlo import ops
+from fusionlab.hlo.cost import program_cost
+from fusionlab.hlo.dependence import live_nodes, reached
+from fusionlab.hlo.loops import Invariant, Loop
+from fusionlab.hlo.value_numbers import ValueNumbers, simplified_view
+from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values, reads, walk
+from fusionlab.hlo.walker_axes import Marks, resized_shapes, walker_axes
+from fusionlab.passes.fuse_jvp_replay import equal_inputs, identify
+from fusionlab.passes.fuse_jvp_replay.directions import UnitRows
+from fusionlab.passes.fuse_jvp_replay.guards import Complaint, along_matrices, told_apart
+from fusionlab.passes.fuse_jvp_replay.identify import FEW_ENOUGH, _united
+from fusionlab.passes.fuse_jvp_replay.identify import _coordinates as coordinates_of
+from fusionlab.passes.fuse_jvp_replay.recognise import LimitReached, NotALaplacian, Unevaluated, is_float
+from fusionlab.passes.fuse_jvp_replay.singularity import singularity_tests
+from fusionlab.passes.refusals import Ground, refused
+
+_FEWEST_WALKERS, _MOST_WALKERS, _FLOPS = 2, 16, 1e8
+"""The number of walkers that are evaluated: of about so many FLOPs together in the program, within these limits."""
+_DRAWS = (((0, 1.0), (1, 0.0), (2, 0.75)), ((1, 0.5),))
+"""For each prime the draws: seed, and the probability with which it is steered to make a value of predicates non-zero.
+
+Those of odd seeds have values that pass for NaN or infinity."""
+_FIRST = ((3, 0.0),)
+"""The draw that is evaluated first, without steering: most candidates are none."""
+_DENOMINATORS = (1, 2, 4, 8, 16)
+_MOST_NUMERATOR = 64
+"""The denominators and the largest numerator of a constant factor of a product."""
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where directions are pushed: the body of ``loop``, or (None) the function itself, with its ``seeds``."""
+
+    loop: Loop | None
+    seeds: tuple[UnitRows, ...]
+    region: Region
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """``value`` is ``scale`` times a derivative of ``output`` along the rows of ``seed``, in ``place``.
+
+    order 2, axes (i, j)   H d, whose axes i to j count coordinates          order 1    g . d
+    order 2, axes None     d . H d
+    """
+
+    value: Value
+    place: Place
+    seed: UnitRows
+    axes: tuple[int, int] | None
+    order: int = 2
+    output: Value | None = None
+    scale: float = 1.0
+
+    @property
+    def of(self) -> Value:
+        """The output that it is a derivative of, once this is decided."""
+        assert self.output is not None
+        return self.output
+
+    def rows_of(self, shape: Sequence[int], output: Sequence[int]) -> tuple[int, int] | None:
+        """The axes of the value of ``shape``, without those of coordinates, that count rows; the others are those of an
+        output of shape ``output``. None if they are not."""
+        first, end = self.axes or (0, 0)
+        rest = [*shape[:first], *shape[end:]]
+        others = [n for n in output if n > 1]
+        for i in range(len(rest) + 1):
+            for j in range(i, len(rest) + 1):
+                if math.prod(rest[i:j]) == self.seed.rows and [n for n in (*rest[:i], *rest[j:]) if n > 1] == others:
+                    return i, j
+        return None
+
+    def placed(self, rows: Any, shape: Sequence[int], output: Sequence[int]) -> Any:
+        """``rows`` [T, R, *output, K] (without K for scalars) as arrays [T, *shape] of the value."""
+        found = self.rows_of(shape, output)
+        assert found is not None
+        (i, j), (first, end) = found, self.axes or (0, 0)
+        rest, inner = [*shape[:first], *shape[end:]], shape[first:end]
+        array = rows.reshape(len(rows), *rest[i:j], *rest[:i], *rest[j:], *inner)
+        array = jnp.moveaxis(array, range(1, 1 + j - i), range(1 + i, 1 + j))
+        return jnp.moveaxis(array, range(1 + len(rest), array.ndim), range(1 + first, 1 + end))
+
+    def contracted(self, field: PrimeField, array: Array, by: Array, output: Sequence[int]) -> Array | None:
+        """[draws, R, *output] from the residues of the value: of rows their products with ``by`` [draws, K]."""
+        shape = array.shape[1:]
+        found = self.rows_of(shape, output)
+        if found is None:
+            return None
+        (i, j), (first, end) = found, self.axes or (0, 0)
+        if self.axes is not None:
+            array = np.moveaxis(array, range(first + 1, end + 1), range(array.ndim - (end - first), array.ndim))
+            array = array.reshape(*array.shape[: array.ndim - (end - first)], -1)
+            by = by.reshape(len(by), *(1,) * (array.ndim - 2), -1)
+            array = field.sum(field.multiply(array, by), (array.ndim - 1,))
+        array = np.moveaxis(array, range(i + 1, j + 1), range(1, j - i + 1))
+        return array.reshape(len(array), self.seed.rows, *output)
+
+
+def polynomials(nodes: Sequence[Node], given: Collection[Value]) -> tuple[set[Value], set[Value]]:
+    """The values that depend on ``given`` ones, and those of them that are polynomials of these, op by op."""
+    directed, polynomial = set(given), set(given)
+    for node in nodes:
+        read = [value for value in reads(node) if value in directed]
+        if not read:
+            continue
+        directed.update(node.results)
+        if not polynomial.issuperset(read):
+            polynomial.update(_of_regions(node, directed, polynomial) if node.op.control_flow else ())
+        elif node.op.control_flow:
+            polynomial.update(_of_regions(node, directed, polynomial))
+        elif node.op is ops.OPTIMIZATION_BARRIER or is_multilinear(node, directed):
+            polynomial.update(node.results)
+    return directed, polynomial
+
+
+def _of_regions(node: Node, directed: set[Value], polynomial: set[Value]) -> list[Value]:
+    """The results of a loop or branch that are polynomials, or do not depend on directions."""
+    if node.op is not ops.WHILE:
+        if node.operands[0] in directed:
+            return []
+        good = set(range(len(node.results)))
+        for region in node.regions:
+            outside = [value for value in free_values(region) if value in directed]
+            inner, fine = polynomials(region.nodes, outside)
+            fine -= {value for value in outside if value not in polynomial}
+            bad = _spoiled(region.nodes, {value for value in outside if value not in polynomial})
+            good &= {i for i, v in enumerate(region.returns) if v not in inner or (v in fine and v not in bad)}
+        return [node.results[i] for i in good]
+    condition, body = node.regions
+    outside = [value for value in free_values(body) if value in directed]
+    moving = {i for i, value in enumerate(node.operands) if value in directed}
+    while True:
+        inner, fine = polynomials(body.nodes, [*outside, *(body.arguments[i] for i in moving)])
+        more = moving | {i for i, value in enumerate(body.returns) if value in inner}
+        if more == moving:
+            break
+        moving = more
+    tested, _ = polynomials(condition.nodes, [*(condition.arguments[i] for i in moving), *outside])
+    if condition.returns[0] in tested:
+        return []
+    spoiled = {i for i, value in enumerate(node.operands) if value in directed and value not in polynomial}
+    while True:
+        bad = _spoiled(
+            body.nodes, {*(body.arguments[i] for i in spoiled), *(v for v in outside if v not in polynomial)}
+        )
+        more = spoiled | {i for i in moving if body.returns[i] in bad or (body.returns[i] in inner - fine)}
+        if more == spoiled:
+            break
+        spoiled = more
+    return [value for i, value in enumerate(node.results) if i in moving and i not in spoiled]
+
+
+def _spoiled(nodes: Sequence[Node], bad: set[Value]) -> set[Value]:
+    found = set(bad)
+    for node in nodes:
+        if not found.isdisjoint(reads(node)):
+            found.update(node.results)
+    return found
+
+
+def is_multilinear(node: Node, directed: Collection[Value]) -> bool:
+    """True if the results of ``node`` are affine in each of its operands that are ``directed``."""
+    if node.op is ops.SELECT or node.family == "triangular-solve":
+        return node.operands[0] not in directed
+    if node.op is ops.DIVIDE:
+        return node.operands[1] not in directed
+    if node.op is ops.REDUCE:
+        return combiner(node.regions[0]) == "add"
+    if node.op is ops.SCATTER:
+        region = node.regions[0]
+        return combiner(region) == "add" or region.returns == (region.arguments[-1],)
+    if not all(value.dtype in ops.INEXACT for value in node.results):
+        return False
+    return node.op.derivative in ("linear", "product")
+
+
+def is_affine(node: Node, directed: Collection[Value]) -> bool:
+    """True if the results of ``node`` are affine in all ``directed`` operands together."""
+    if not is_multilinear(node, directed):
+        return False
+    return node.op.derivative != "product" or sum(value in directed for value in node.operands) == 1
+
+
+class ProductTrial:
+    """The candidates for products of directions of the ``places`` of a function, and for F, the ``outputs`` of ``x``.
+
+    Everything is evaluated at a few walkers. ``varied`` are the seeds of constants that are replaced by directions;
+    others stay the unit vectors that they are.
+    """
+
+    def __init__(
+        self,
+        flat: FunctionView,
+        places: Sequence[Place],
+        x: Value,
+        leading: int,
+        outputs: Sequence[Value],
+        numbers: ValueNumbers,
+        deadline: float = math.inf,
+    ) -> None:
+        self.flat, self.places, self.x, self.walkers, self.outputs = flat, places, x, leading, list(outputs)
+        self.deadline, self.prepared = deadline, Prepared()
+        self.coordinates = coordinates_of(flat, x, leading)
+        self.constants = [seed.value for place in places if place.loop is None for seed in place.seeds]
+        self.gradients = self._possible_gradients()
+        self.together = set[UnitRows]()
+        """Seeds of which a value as large as a product has several."""
+        self.candidates = list(self._candidates())
+        read = [cut.value for cut in self.candidates if cut.place.loop is None]
+        for place in places:
+            if place.loop is not None and any(cut.place is place for cut in self.candidates):
+                read += _read_by(place, [cut.value for cut in self.candidates if cut.place is place])
+        wanted = list(dict.fromkeys([*read, *self.gradients]))
+        used = self._live([*wanted, *self.outputs], [x, *self.constants])
+        self.inputs = [x, *(a for a in flat.arguments if a is not x and (a in used[1] or a in wanted))]
+        self.nodes = self._live(wanted, [x, *self.constants])[0]
+        self.cone = live_nodes(flat.nodes, self.inputs, self.outputs)
+        self.marks = self._walker_marks()
+        self.axes = _united(self.marks)
+        many = math.prod(x.type.shape[:leading])
+        if not many:
+            raise NotALaplacian(Ground.NO_WALKERS, "there are no walkers, and nothing to evaluate")
+        per_walker = program_cost(flat).flops / max(many, 1)
+        few = int(np.clip(_FLOPS / max(per_walker, 1), _FEWEST_WALKERS, _MOST_WALKERS))
+        self.rounds = 1 if few <= 2 else 2
+        self.raising = Raising(shapes=self._resized(few), fold=True)
+        self.one = Raising(shapes=self._resized(1))
+        self.subgradients = equal_inputs.subgradients(flat.walk(), walk(self.cone), numbers)
+        self.lowered = functools.cache(self._lowered)
+
+    def _live(self, wanted: Sequence[Value], known: Sequence[Value]) -> tuple[list[Node], set[Value]]:
+        nodes = live_nodes(self.flat.nodes, [*self.flat.arguments, *known], wanted)
+        return nodes, {value for node in nodes for value in reads(node)}
+
+    def _walker_marks(self) -> dict[int, Marks]:
+        """The axes that count walkers, along each leading axis of x that can be resized."""
+        marks: dict[int, Marks] = {}
+        nodes, kept, because = list(walk([*self.nodes, *self.cone])), 1, None
+        inside = [n for p in self.places if p.loop is not None for n in walk(p.region.nodes)]
+        for axis in range(self.walkers):
+            extent = self.x.type.shape[axis]
+            if extent == 1 and self.walkers > 1:
+                continue
+            found = walker_axes(self.flat, [(self.x, axis)])
+            complaint = told_apart(nodes, found) or along_matrices([*nodes, *inside], found)
+            if complaint is None and found.get(self.x) == {axis}:
+                marks[axis] = found
+            else:
+                kept *= extent
+                because = complaint or because
+        if kept > FEW_ENOUGH:
+            unknown = Complaint(Ground.WALKERS_UNKNOWN, "a few of them cannot be told from their shapes")
+            ground, why, node = because or unknown
+            raise NotALaplacian(ground, f"{kept} walkers are too many to evaluate, and {why}", node)
+        return marks
+
+    def _resized(self, few: int) -> dict[Value, tuple[int, ...]]:
+        """The shapes of values at ``few`` walkers along the longest axis that can be resized, at two along others."""
+        extents = {axis: self.x.type.shape[axis] for axis in self.marks}
+        longest = max(extents, key=lambda axis: extents[axis], default=None)
+        shapes: dict[Value, tuple[int, ...]] = {}
+        for axis, extent in extents.items():
+            to = min(extent, few if axis == longest else min(few, _FEWEST_WALKERS))
+            shapes = resized_shapes(self.marks[axis], extent, to, shapes)
+        return shapes
+
+    def _possible_gradients(self) -> list[Value]:
+        """Values that have one number per coordinate of some output, and depend on x but on no direction."""
+        dependent, count = reached(self.flat, [self.x]), self.coordinates.count
+        inner = self.x.type.shape[self.walkers :]
+        shapes = {(*v.type.shape, *each) for v in self.outputs for each in (inner, (count,))}
+        directed = reached(self.flat, self.constants)
+        for place in self.places:
+            if place.loop is not None:
+                directed |= reached(self.flat, place.loop.node.results)
+        values = (v for node in self.flat.nodes for v in node.results if v in dependent and v not in directed)
+        return [v for v in values if v.dtype == self.x.dtype and v.type.shape in shapes]
+
+    def _candidates(self) -> Iterator[Cut]:
+        """Values of the sizes of products that are polynomials of the rows of one seed, the others as they are."""
+        count, counts = self.coordinates.count, {math.prod(v.type.shape) for v in self.outputs}
+        for place in self.places:
+            by: dict[Value, set[int]] = {}
+            alike = _alike(place.seeds)
+            for at, seeds_alike in enumerate(alike):
+                directed, good = polynomials(place.region.nodes, [seed.value for seed in seeds_alike])
+                for value in directed:
+                    by.setdefault(value, set()).add(at if value in good else -1)
+            apart = _telling_trips_apart(place)
+            for node in towards_results(place):
+                for value in node.results:
+                    seeds = by.get(value, set())
+                    if not seeds or -1 in seeds or not is_float(value) or value in apart:
+                        continue
+                    seed, size = alike[min(seeds)][0], math.prod(value.type.shape)
+                    several = [each for at in seeds for each in alike[at]]
+                    if len(several) > 1 and any(size in (seed.rows * n * count, seed.rows * n) for n in counts):
+                        self.together.update(several)
+                    if len(seeds) > 1:
+                        continue
+                    for each in counts:
+                        if size == seed.rows * each * count:
+                            yield from (Cut(value, place, seed, axes) for axes in _intervals(value.type.shape, count))
+                        if size == seed.rows * each:
+                            yield Cut(value, place, seed, None)
+
+    def _lowered(self, stopped: tuple[Value, ...], options: Options) -> FunctionView:
+        """One program of few walkers: ``_Derivatives``, of the inputs, directions d and e [K], and scalars u and v [R].
+
+        Rows of a seed are u_r d + v_r e; the row of a seed with one row is d.
+        """
+
+        def results(*arrays: Any) -> list[Any]:
+            *inputs, d, e, u, v = arrays
+            given = dict(zip(self.inputs, inputs, strict=True))
+            environment = dict(given)
+            for place in self.places:
+                if place.loop is None:
+                    environment.update({seed.value: self._seeded(seed, d, e, u, v) for seed in place.seeds})
+            self.raising.run(_missing(self.nodes, environment), environment)
+            found: dict[Cut, Any] = {}
+            for place in self.places:
+                own = [cut for cut in self.candidates if cut.place is place]
+                if place.loop is None:
+                    found |= {cut: environment[cut.value] for cut in own}
+                elif own:
+                    inner = self._one_trip(place, environment, [cut.value for cut in own], d, e, u, v)
+                    found |= {cut: inner[cut.value] for cut in own}
+            directions = (d, e, d + e) if self.has_rows else (d,)
+            forms = [self._along(given, stopped, options, direction) for direction in directions]
+            values, _, slopes = forms[0]
+            seconds = [lap for _, laps, _ in forms for lap in laps]
+            slopes = [*slopes, *(forms[1][2] if self.has_rows else ())]
+            gradients = [environment[value] for value in self.gradients]
+            return [*values, *seconds, *slopes, *gradients, *(found[cut] for cut in self.candidates)]
+
+        count = self.coordinates.count
+        most = max(seed.rows for place in self.places for seed in place.seeds)
+        return self.view_of(results, [(count,), (count,), (most,), (most,)])
+
+    @property
+    def has_rows(self) -> bool:
+        """True if one trip of some place pushes several directions."""
+        return any(cut.seed.rows > 1 for cut in self.candidates)
+
+    def view_of(
+        self, results: Callable[..., Any], more: Sequence[tuple[int, ...]] = (), inputs: Sequence[Value] | None = None
+    ) -> FunctionView:
+        """``results`` of the inputs and of ``more`` floats; Unevaluated where it cannot be lowered."""
+        inputs = self.inputs if inputs is None else inputs
+        types = [jax.ShapeDtypeStruct(self.raising.shape(v), self.raising.dtype(v.type)) for v in inputs]
+        types += [jax.ShapeDtypeStruct(shape, types[0].dtype) for shape in more]
+        with jax.enable_x64(True):
+            try:
+                lowered = jax.jit(results, keep_unused=True).trace(*types).lower(lowering_platforms=("cpu",))
+            except (RaiseError, NotImplementedError, TypeError, ValueError) as error:
+                if isinstance(error, TypeError | ValueError) and not self.marks:
+                    raise  # shapes that do not fit are expected only where axes are taken for those of walkers
+                said = refused(error) if isinstance(error, RaiseError | NotImplementedError) else None
+                why = said.reason if said is not None else str(error).splitlines()[0]
+                reason = f"the products cannot be evaluated: {why}"
+                if said is None:
+                    raise Unevaluated(Ground.AXES_MISTAKEN, reason) from error
+                raise Unevaluated(said.ground, reason, said.op) from error
+        view = simplified_view(lowered.compiler_ir("stablehlo"))
+        found = replace(view, nodes=live_nodes(view.nodes, view.arguments, view.returns))
+        self.prepared.unguarded |= singularity_tests(found)
+        return found
+
+    def _seeded(self, seed: UnitRows, d: Any, e: Any, u: Any, v: Any) -> Any:
+        """Directions in the place of the unit vectors of ``seed``."""
+        shape, kept = self.raising.shape(seed.value), seed.places.shape[1:]
+        u, v = u[: seed.rows], v[: seed.rows]
+        rows = d if seed.rows == 1 else u[:, None] * d + v[:, None] * e
+        rest = (*shape[: seed.first], *shape[seed.end :])
+        if any(n not in (1, m) for n, m in zip(kept, rest, strict=True)):
+            raise NotALaplacian(Ground.AXES_MISTAKEN, "rows of unit vectors are merged with walkers")
+        placed = rows.reshape(*kept, *shape[seed.first : seed.end])
+        placed = jnp.moveaxis(placed, range(len(kept), placed.ndim), range(seed.first, seed.end))
+        return jnp.broadcast_to(placed, shape).astype(self.raising.dtype(seed.value.type))
+
+    def _one_trip(
+        self, place: Place, environment: Mapping[Value, Any], values: Sequence[Value], *directions: Any
+    ) -> dict[Value, Any]:
+        """``values`` of the body in one trip, which nothing but the direction tells from others."""
+        loop, body = place.loop, place.region
+        assert loop is not None
+        known = {value: environment[value] for value in free_values(body) if value in environment}
+        invariant = {body.arguments[i]: loop.node.operands[i] for i in loop.indices(Invariant)}
+        known |= {inner: environment[outer] for inner, outer in invariant.items() if outer in environment}
+        known |= {seed.value: self._seeded(seed, *directions) for seed in place.seeds}
+        self.raising.run(_missing(live_nodes(body.nodes, list(known), values), known), known)
+        return known
+
+    def _along(
+        self, given: Mapping[Value, Any], stopped: tuple[Value, ...], options: Options, direction: Any
+    ) -> tuple[list[Any], list[Any], list[Any]]:
+        """(values, d . H d, g . d) of the outputs."""
+        of = Coordinates(1, 1)
+        state = State(
+            self.x, of, self.walkers, self.raising, self.one, options, stopped, self.subgradients, direction[None]
+        )
+        jets = [densify(jet, of) for jet in forward_laplacian(state, self.cone, given, self.outputs)]
+        laps = [jnp.zeros(jet.shape) if jet.laplacian is None else jet.laplacian for jet in jets]
+        return [jet.value for jet in jets], laps, [jet.jacobian[0] for jet in jets]
+
+    def matches(self, stopped: tuple[Value, ...], options: Options) -> tuple[list[Cut], set[tuple[Value, Value]]]:
+        """The cuts that are derivatives of an output in all draws, and pairs of a gradient and its output."""
+        if not self.candidates:
+            return [], set()
+        lowered, count = self.lowered(stopped, options), len(self.outputs)
+        pairs = [(cut, f, order) for cut in self.candidates for f in range(count)
+                 for order in ((2,) if cut.axes is not None else (2, 1))]  # fmt: skip
+        alive: dict[tuple[Cut, int, int], dict[int, int]] = {pair: {} for pair in pairs}
+        gradients = {(i, f) for i in range(len(self.gradients)) for f in range(count)}
+        for p, draws in ((primes(1)[0], _FIRST), *zip(primes(len(_DRAWS)), _DRAWS, strict=True)):
+            share = dict(draws)
+            for part, arguments in self.batches(lowered, FieldWithGuards(p, list(share))):
+                shares = [share[seed] for seed in part.seeds]
+                steered = evaluators(part, shares, self.prepared, 1, self.rounds)
+                for [evaluator] in [[Evaluator(part, self.prepared)]] if draws is _FIRST else steered:
+                    found = self.results(self.evaluated(lowered, evaluator, arguments), arguments)
+                    for pair in list(alive):
+                        ours, expected = found.both(evaluator.arithmetic, *pair)
+                        if ours is None or expected is None:
+                            del alive[pair]
+                        elif ours.any() or expected.any():  # else integers at which the value is constant
+                            scale = _ratio(ours, expected, p)
+                            if scale is None or alive[pair].setdefault(p, scale) != scale:
+                                del alive[pair]
+                    gradients = {(i, f) for i, f in gradients if found.is_gradient(evaluator.arithmetic, i, f)}
+                    if not any(order == 2 for *_, order in alive):
+                        return [], set()
+        cuts = []
+        for (cut, f, order), residues in alive.items():
+            if len(residues) == len(_DRAWS) and (factor := _number(residues)) is not None:
+                cuts.append(replace(cut, order=order, output=self.outputs[f], scale=factor))
+        return cuts, {(self.gradients[i], self.outputs[f]) for i, f in gradients}
+
+    def batches(
+        self, lowered: FunctionView, field: PrimeField, change: Callable[[int, Array], Array] = lambda _, array: array
+    ) -> Iterator[tuple[Any, list[Drawn]]]:
+        """``field`` for the draws that are evaluated together, all or as many as memory allows, and their arguments."""
+        size = identify.elements_at_once(lowered, self.prepared)
+        if size > identify.MOST_ELEMENTS:
+            held = f"{size:,} numbers are held at once, more than {identify.MOST_ELEMENTS:,}"
+            raise LimitReached(Ground.TOO_LARGE, f"the products are too large to be identified: {held}")
+        draws, some = len(field.seeds), max(identify.AT_ONCE // max(size, 1), 1)
+        integers = self.prepared.integers_of(lowered)
+        field = type(field)(field.p, field.seeds, integers)
+        arrays = [change(i, held.array) for i, held in enumerate(Evaluator(field).drawn_arguments(lowered))]
+        for at in range(0, draws, some):
+            part = type(field)(field.p, field.seeds[at : at + some], integers)
+            yield part, [Drawn(array[at : at + some]) for array in arrays]
+
+    def evaluated(self, lowered: FunctionView, evaluator: Evaluator, arguments: list[Drawn]) -> list[Array]:
+        """The results of ``lowered``; LimitReached after the deadline, Unevaluated without exact meaning."""
+
+        def tick() -> None:
+            if time.monotonic() > self.deadline:
+                raise LimitReached(Ground.TOO_LONG, "the products were not identified in time")
+
+        evaluator.tick = tick
+        try:
+            return same_draws(evaluator.outputs(lowered, arguments))
+        except NoExactMeaning as error:
+            raise Unevaluated(Ground.NO_EXACT_MEANING, f"the products have no exact meaning: {error}") from error
+
+    def results(self, arrays: Sequence[Array], arguments: Sequence[Drawn]) -> _Derivatives:
+        count, forms = len(self.outputs), 3 if self.has_rows else 1
+        rest = iter(arrays)
+
+        def some(number: int) -> list[Array]:
+            return [next(rest) for _ in range(number)]
+
+        values, seconds, slopes = some(count), some(forms * count), some((2 if forms == 3 else 1) * count)
+        gradients, own = some(len(self.gradients)), some(len(self.candidates))
+        directions = [held.array for held in arguments[-4:]]
+        cuts = {(cut.value, cut.axes): array for cut, array in zip(self.candidates, own, strict=True)}
+        return _Derivatives(values, seconds, slopes, gradients, cuts, directions)
+
+
+@dataclass(frozen=True)
+class _Derivatives:
+    """Arrays [draws, *F] of each output: ``values``, d . H d (and e . H e, and along d + e), and g . d (and g . e); the
+    possible ``gradients``, the ``cuts``, and the ``directions`` d, e, u, v."""
+
+    values: list[Array]
+    seconds: list[Array]
+    slopes: list[Array]
+    gradients: list[Array]
+    cuts: Mapping[tuple[Value, tuple[int, int] | None], Array]
+    directions: list[Array]
+
+    def both(self, field: PrimeField, cut: Cut, f: int, order: int) -> tuple[Array | None, Array | None]:
+        """[draws, R, *F] of a cut and of the derivative of output ``f`` that it may be."""
+        d, e, u, v = self.directions
+        count, rows = len(self.values), cut.seed.rows
+        shape = self.values[f].shape[1:]
+        ours = cut.contracted(field, self.cuts[cut.value, cut.axes], d if rows == 1 else e, shape)
+        if ours is None:
+            return None, None
+        if order == 1:
+            expected = self.slopes[f][:, None]
+            if rows > 1:
+                expected = field.add(
+                    _scaled(field, u, rows, self.slopes[f]), _scaled(field, v, rows, self.slopes[count + f])
+                )
+            return ours, expected
+        if rows == 1:
+            return ours, self.seconds[f][:, None]
+        q, r, both = (self.seconds[i * count + f] for i in range(3))
+        mixed = field.multiply(field.subtract(field.subtract(both, q), r), field.embedded(np.asarray(0.5)))
+        right = field.add(_scaled(field, u, rows, mixed), _scaled(field, v, rows, r))
+        if cut.axes is not None:
+            return ours, right
+        left = field.add(_scaled(field, u, rows, q), _scaled(field, v, rows, mixed))
+        return ours, field.add(_times(field, u, left), _times(field, v, right))
+
+    def is_gradient(self, field: PrimeField, i: int, f: int, where_known: bool = False) -> bool:
+        """True if possible gradient ``i`` is that of output ``f``, ``where_known`` where it has no NaN."""
+        shape, d = self.values[f].shape[1:], self.directions[0]
+        array = self.gradients[i]
+        if array.size != math.prod(shape) * len(array) * d.shape[-1]:
+            return False
+        array = array.reshape(len(array), *shape, -1)
+        along = field.sum(field.multiply(array, d.reshape(len(d), *(1,) * len(shape), -1)), (array.ndim - 1,))
+        differ = along != self.slopes[f]
+        return not (differ & ~(np.isnan(along) | np.isnan(self.values[f]))).any() if where_known else not differ.any()
+
+
+def _scaled(field: PrimeField, rows: Array, count: int, array: Array) -> Array:
+    """[draws, R, ...]: ``array`` [draws, ...] times the numbers of the rows [draws, most]."""
+    numbers = rows[:, :count]
+    return field.multiply(numbers.reshape(*numbers.shape, *(1,) * (array.ndim - 1)), array[:, None])
+
+
+def _times(field: PrimeField, rows: Array, array: Array) -> Array:
+    numbers = rows[:, : array.shape[1]]
+    return field.multiply(numbers.reshape(*numbers.shape, *(1,) * (array.ndim - 2)), array)
+
+
+def _ratio(ours: Array, expected: Array, p: int) -> int | None:
+    """The number with ``ours`` = number times ``expected`` modulo p everywhere, not 0; None without it."""
+    if ours.shape != expected.shape:
+        return None
+    a, b = ours.astype(np.int64).ravel() % p, expected.astype(np.int64).ravel() % p
+    at = np.flatnonzero(b)
+    if not at.size:
+        return None
+    number = int(a[at[0]]) * pow(int(b[at[0]]), -1, p) % p
+    return number if number and not ((a - number * b) % p).any() else None
+
+
+def _number(residues: Mapping[int, int]) -> float | None:
+    """The fraction of small integers with these residues by prime."""
+    for denominator in _DENOMINATORS:
+        found = {(residue * denominator + p // 2) % p - p // 2 for p, residue in residues.items()}
+        if len(found) == 1 and abs(numerator := found.pop()) <= _MOST_NUMERATOR:
+            return numerator / denominator
+    return None
+
+
+def towards_results(place: Place) -> list[Node]:
+    """The nodes of a place that compute what a loop accumulates; all of those of a function."""
+    loop, region = place.loop, place.region
+    if loop is None:
+        return region.nodes
+    return live_nodes(region.nodes, [*region.arguments, *free_values(region)], accumulated(loop))
+
+
+def _alike(seeds: Sequence[UnitRows]) -> list[list[UnitRows]]:
+    """Those that are the same directions: an identity that is made twice."""
+    found: list[list[UnitRows]] = []
+    for seed in seeds:
+        own = next((each for each in found if np.array_equal(each[0].places, seed.places)), None)
+        if own is None:
+            found.append([seed])
+        else:
+            own.append(seed)
+    return found
+
+
+def _telling_trips_apart(place: Place) -> set[Value]:
+    """The values of a loop's body that differ between trips by more than their directions."""
+    if place.loop is None:
+        return set()
+    body, seeds = place.region, {seed.value for seed in place.seeds}
+    found = set(body.arguments) - {body.arguments[i] for i in place.loop.indices(Invariant)}
+    for node in body.nodes:
+        if not found.isdisjoint(reads(node)):
+            found.update(value for value in node.results if value not in seeds)
+    return found
+
+
+def _read_by(place: Place, values: Sequence[Value]) -> list[Value]:
+    """What ``values`` of a loop's body are computed from outside it, beside directions."""
+    loop, body = place.loop, place.region
+    assert loop is not None
+    invariant = {body.arguments[i]: loop.node.operands[i] for i in loop.indices(Invariant)}
+    captured = free_values(body)
+    seeds = [seed.value for seed in place.seeds]
+    nodes = live_nodes(body.nodes, [*seeds, *invariant, *captured], values)
+    used = {value for node in nodes for value in reads(node)}
+    return [*(v for v in captured if v in used), *(outer for inner, outer in invariant.items() if inner in used)]
+
+
+def _missing(nodes: Sequence[Node], environment: Mapping[Value, Any]) -> list[Node]:
+    return [node for node in nodes if not all(value in environment for value in node.results)]
+
+
+def _intervals(shape: tuple[int, ...], count: int) -> list[tuple[int, int]]:
+    """The first and end of the axes of ``shape`` that have ``count`` elements together, at neither side one of 1."""
+    pairs = ((i, j) for i in range(len(shape)) for j in range(i + 1, len(shape) + 1))
+    found = [(i, j) for i, j in pairs if math.prod(shape[i:j]) == count]
+    return [(i, j) for i, j in found if j - i == 1 or (shape[i] > 1 and shape[j - 1] > 1)]
