@@ -8,8 +8,7 @@ Five steps, each in a module of its name:
     decide       these three, with ``guards``, ``equal_inputs`` and ``singularity``: which sums may be replaced
     emit         the function with one forward Laplacian in their place
 
-``rewrite`` applies them to a program and its regions (``region_views``), and ``choose`` is the pass. Where they find
-nothing, ``identify``, with ``recognise``, ``candidates`` and ``combinations``, compares whole sums with the Laplacians
-of candidates, and ``entry`` writes the program. collapse-replay, sparsify-directions and transpose-replay share all but
-``choose``.
+``rewrite`` applies them to a program and its regions (``region_views``) where ``identify``, with ``recognise``,
+``candidates`` and ``combinations``, does not find a sum of the usual forms, which ``entry`` writes. ``choose`` is the
+pass; collapse-replay, sparsify-directions and transpose-replay share all but that.
 """

@@ -226,7 +226,7 @@ def _ways_out(flat: FunctionView, cuts: Sequence[Cut]) -> Iterator[list[Value]]:
 
 
 def _ways_of(flat: FunctionView, cuts: Sequence[Cut]) -> Iterator[list[Value]]:
-    sources = _sources(flat, cuts)
+    sources = _sources(cuts)
     for value in _dominators(flat, sources):
         yield [value]
     if sums := [v for v in sources if v.producer is not None and v.producer.op is ops.WHILE and _is_sum(v)]:
@@ -238,7 +238,7 @@ def _is_sum(value: Value) -> bool:
     return isinstance(analyse(value.producer).roles[value.index], Sum)
 
 
-def _sources(flat: FunctionView, cuts: Sequence[Cut]) -> list[Value]:
+def _sources(cuts: Sequence[Cut]) -> list[Value]:
     """The values of the function that have the cuts: themselves, or results of their loops."""
     found: dict[Value, None] = {}
     for cut in cuts:

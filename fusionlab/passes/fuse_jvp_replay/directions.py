@@ -51,29 +51,32 @@ class UnitRows:
         """The different rows of one trip."""
         return math.prod(self.places.shape[1:])
 
-    def array(self, shape: Sequence[int], rows: Array) -> Array:
-        """``rows`` [*rows of places, coordinates] as an array for the value, which has ``shape`` (few walkers)."""
-        inner = tuple(shape[self.first : self.end])
-        kept = self.places.shape[1:]
-        before, after = kept[: self.first], kept[self.first :]
-        placed = rows.reshape(*before, *after, *inner)
-        if after:
-            at = len(before)
-            order = [*range(at), *range(at + len(after), placed.ndim), *range(at, at + len(after))]
-            placed = placed.transpose(order)
-        return placed
-
 
 def made_values(region_nodes: Sequence[Node], given: Collection[Value]) -> list[Node]:
     """The nodes that compute something from constants and ``given`` values alone, without effects or loops."""
     made, nodes = set(given), list[Node]()
     for node in region_nodes:
-        if node.op.control_flow or has_effect(node) or node.op is ops.CUSTOM_CALL:
+        if node.op.control_flow or has_effect(node) or not _is_exact(node):
             continue
         if node.op.source or (node.operands and made.issuperset(reads(node))):
             made.update(node.results)
             nodes.append(node)
     return nodes
+
+
+_OF_FLOATS = (
+    ops.CONVERT, ops.SELECT, ops.MULTIPLY, ops.SCATTER, ops.DYNAMIC_UPDATE_SLICE, ops.DYNAMIC_SLICE, ops.GATHER,
+    ops.PAD, ops.CONCATENATE, ops.BROADCAST_IN_DIM, ops.RESHAPE, ops.TRANSPOSE, ops.SLICE, ops.REVERSE,
+)  # fmt: skip
+"""Ops of which a prime field has the same results as floating point where these are 0 and 1."""
+
+
+def _is_exact(node: Node) -> bool:
+    """True for integers and for moves of floats: not for comparisons and functions of floats."""
+    if node.op is ops.CUSTOM_CALL or any(not value.is_array for value in (*node.operands, *node.results)):
+        return False
+    inexact = any(value.dtype in ops.INEXACT for value in (*node.operands, *node.results))
+    return node.op.source or not inexact or node.op in _OF_FLOATS
 
 
 def seeds_of_loop(flat: FunctionView, loop: Loop) -> list[UnitRows]:
@@ -95,14 +98,14 @@ def seeds_of_loop(flat: FunctionView, loop: Loop) -> list[UnitRows]:
     by_trip = {
         body.arguments[i]: role.at(np.arange(trips)) for i, role in enumerate(loop.roles) if isinstance(role, Counter)
     }
-    return _first_of_each(candidates, inside, _arrays(nodes, candidates, by_trip, trips), body.nodes)
+    return _first_of_each(inside, _arrays(nodes, candidates, by_trip, trips), body.nodes)
 
 
 def seeds_of_constants(flat: FunctionView) -> list[UnitRows]:
     """The unit vectors that ``flat`` makes of constants, those first from which others are made."""
     nodes = made_values(flat.nodes, ())
     candidates = _that_vary(nodes, [v for node in nodes if _counts(node) for v in node.results])
-    return _first_of_each(candidates, nodes, _arrays(nodes, candidates, {}, 1), flat.nodes)
+    return _first_of_each(nodes, _arrays(nodes, candidates, {}, 1), flat.nodes)
 
 
 def _counts(node: Node) -> bool:
@@ -148,9 +151,9 @@ def _arrays(
 
 
 def _first_of_each(
-    values: Sequence[Value], nodes: Sequence[Node], arrays: Iterator[tuple[Value, Array]], readers: Collection[Node]
+    nodes: Sequence[Node], arrays: Iterator[tuple[Value, Array]], readers: Collection[Node]
 ) -> list[UnitRows]:
-    """The seeds among ``values`` from which no other of as many coordinates comes before.
+    """The seeds among ``arrays`` from which no other of as many coordinates comes before.
 
     Of a table that ``readers`` only take rows of, these are the seeds: rows of an identity in a Python loop.
     """

@@ -65,10 +65,6 @@ class Emission:
         self.cone = live_nodes(flat.nodes, [*flat.arguments, found.x], self.outputs)
         self.rows = list(dict.fromkeys(row for target in found.targets for term in target.terms for row in _rows(term)))
         self.weights = _common(self.rows)
-        self.run_time = any(term.at_run_time == "weights" for target in found.targets for term in target.terms)
-        terms = [term for target in found.targets for term in target.terms]
-        if self.run_time and len(terms) > 1:
-            raise NotALaplacian(Ground.WEIGHTS_BY_ADJOINT, "several sums have weights that are known at run time alone")
         if chunks > 1:
             self._require_parts()
         if options.adjoint:
@@ -164,8 +160,6 @@ class Emission:
 
     def _of_row(self, row: Row, laplacians: Any) -> Any:
         """sum_k row_k d^2 F / d x_k^2 of an output, from its Laplacian by the common weights, or [groups, *F]."""
-        if self.run_time:
-            return laplacians
         if self.weights is not None:
             at = next((k for k, number in enumerate(self.weights) if number), 0)
             return _times(laplacians, row[at] / self.weights[at])
@@ -200,41 +194,9 @@ class Emission:
 
     def _weights(self, environment: Mapping[Value, Any]) -> Any:
         """The weights [K] of a weighted Laplacian, None for a plain one, or one by groups."""
-        if self.run_time:
-            return self._weights_at_run_time(environment)
         if self.weights is None or len(set(self.weights)) == 1:
             return None
         return _array(self.weights, np.result_type(environment[self.found.x]))
-
-    def _weights_at_run_time(self, environment: Mapping[Value, Any]) -> Any:
-        """[K]: the tail's derivative of one walker, on whose positions it does not depend."""
-        found, raising = self.found, self.found.one
-        [target] = found.targets
-        [term] = target.terms
-        before = live_nodes(self.flat.nodes, [*self.flat.arguments, found.x], found.tail.entries())
-        known = dict(environment)
-        for value in (*self.flat.arguments, found.x):
-            if value in raising.shapes:
-                known[value] = jnp.zeros(raising.shape(value), raising.dtype(value.type))
-        shared = {
-            v: array for v, array in known.items() if v not in raising.shapes or v in (*self.flat.arguments, found.x)
-        }
-        entries: dict[Value, Any] = {}
-        for value in found.tail.entries():
-            if value in raising.shapes:
-                entries[value] = jnp.zeros(raising.shape(value), raising.dtype(value.type))
-        own = live_nodes(self.flat.nodes, [*shared, *entries], [v for v in found.tail.entries() if v not in entries])
-        raising.run(_missing(own, shared), shared)
-        del before
-
-        def tail(diagonal: Any) -> Any:
-            shape = (*raising.shape(term.output), found.coordinates.count)
-            arrays = {cut.value: array_of(cut, raising, jnp.broadcast_to(diagonal, shape)) for cut in found.tail.cuts}
-            return found.tail.run(raising, {**shared, **entries}, arrays)[target.value].sum()
-
-        ones = jnp.zeros(found.coordinates.count, raising.dtype(term.output.type))
-        each = math.prod(raising.shape(term.output))
-        return jax.grad(tail)(ones) / each if each > 1 else jax.grad(tail)(ones)
 
     # Jets.
 
@@ -251,7 +213,7 @@ class Emission:
         found = self.found
         of = replace(found.coordinates, weights=weights)
         state, jets = self._pushed(self._state(raising, of), environment)
-        if self.weights is None and not self.run_time:
+        if self.weights is None:
             return state.environment, self._by_groups(raising, environment, jets)
         if not self.options.adjoint:
             return state.environment, {output: (jet.laplacian, jet.jacobian) for output, jet in jets.items()}

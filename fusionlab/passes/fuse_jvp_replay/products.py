@@ -76,6 +76,8 @@ class Cut:
 
     order 2, axes (i, j)   H d, whose axes i to j count coordinates          order 1    g . d
     order 2, axes None     d . H d
+
+    ``rows`` are the axes, without those of coordinates, that count rows: those with which it was compared.
     """
 
     value: Value
@@ -85,6 +87,7 @@ class Cut:
     order: int = 2
     output: Value | None = None
     scale: float = 1.0
+    rows: tuple[int, int] | None = None
 
     @property
     def of(self) -> Value:
@@ -95,6 +98,8 @@ class Cut:
     def rows_of(self, shape: Sequence[int], output: Sequence[int]) -> tuple[int, int] | None:
         """The axes of the value of ``shape``, without those of coordinates, that count rows; the others are those of an
         output of shape ``output``. None if they are not."""
+        if self.rows is not None:
+            return self.rows
         first, end = self.axes or (0, 0)
         rest = [*shape[:first], *shape[end:]]
         others = [n for n in output if n > 1]
@@ -130,66 +135,60 @@ class Cut:
         return array.reshape(len(array), self.seed.rows, *output)
 
 
-def polynomials(nodes: Sequence[Node], given: Collection[Value]) -> tuple[set[Value], set[Value]]:
-    """The values that depend on ``given`` ones, and those of them that are polynomials of these, op by op."""
-    directed, polynomial = set(given), set(given)
+_MOST = 3
+"""A degree that is too high: of a product d . H d it is 2, of rows H d it is 1."""
+
+
+def degrees(nodes: Sequence[Node], given: Collection[Value]) -> dict[Value, int]:
+    """The degree of each value that depends on ``given`` ones, as a polynomial of these, op by op; ``_MOST`` of others.
+
+    Loops and branches are linear, or of too high a degree.
+    """
+    found = dict.fromkeys(given, 1)
     for node in nodes:
-        read = [value for value in reads(node) if value in directed]
+        operands = [found[value] for value in node.operands if value in found]
+        read = [found[value] for value in reads(node) if value in found]
         if not read:
             continue
-        directed.update(node.results)
-        if not polynomial.issuperset(read):
-            polynomial.update(_of_regions(node, directed, polynomial) if node.op.control_flow else ())
-        elif node.op.control_flow:
-            polynomial.update(_of_regions(node, directed, polynomial))
-        elif node.op is ops.OPTIMIZATION_BARRIER or is_multilinear(node, directed):
-            polynomial.update(node.results)
-    return directed, polynomial
+        if node.op.control_flow:
+            found.update(_of_regions(node, found))
+            continue
+        if node.op is ops.OPTIMIZATION_BARRIER:
+            found |= {r: found[o] for o, r in zip(node.operands, node.results, strict=True) if o in found}
+            continue
+        degree = sum(operands) if node.op.derivative == "product" else max(read)
+        if not is_multilinear(node, found):
+            degree = _MOST
+        found |= dict.fromkeys(node.results, min(degree, _MOST))
+    return found
 
 
-def _of_regions(node: Node, directed: set[Value], polynomial: set[Value]) -> list[Value]:
-    """The results of a loop or branch that are polynomials, or do not depend on directions."""
+def _of_regions(node: Node, found: Mapping[Value, int]) -> dict[Value, int]:
+    """The degrees of the results of a loop or branch that depend on directions."""
+    regions = node.regions[1:] if node.op is ops.WHILE else node.regions
+    outside = {v for region in node.regions for v in free_values(region) if v in found}
+    high = any(found[v] > 1 for v in (*outside, *node.operands) if v in found)
     if node.op is not ops.WHILE:
-        if node.operands[0] in directed:
-            return []
-        good = set(range(len(node.results)))
-        for region in node.regions:
-            outside = [value for value in free_values(region) if value in directed]
-            inner, fine = polynomials(region.nodes, outside)
-            fine -= {value for value in outside if value not in polynomial}
-            bad = _spoiled(region.nodes, {value for value in outside if value not in polynomial})
-            good &= {i for i, v in enumerate(region.returns) if v not in inner or (v in fine and v not in bad)}
-        return [node.results[i] for i in good]
+        high = high or node.operands[0] in found
+        inner = [degrees(region.nodes, outside) for region in regions]
+        returned = [max(each.get(r.returns[i], 0) for each, r in zip(inner, regions, strict=True))
+                    for i in range(len(node.results))]  # fmt: skip
+        return {
+            v: _MOST if high or degree > 1 else 1 for v, degree in zip(node.results, returned, strict=True) if degree
+        }
     condition, body = node.regions
-    outside = [value for value in free_values(body) if value in directed]
-    moving = {i for i, value in enumerate(node.operands) if value in directed}
+    moving = {i for i, value in enumerate(node.operands) if value in found}
     while True:
-        inner, fine = polynomials(body.nodes, [*outside, *(body.arguments[i] for i in moving)])
-        more = moving | {i for i, value in enumerate(body.returns) if value in inner}
+        of = degrees(body.nodes, {*(v for v in free_values(body) if v in found), *(body.arguments[i] for i in moving)})
+        more = moving | {i for i, value in enumerate(body.returns) if value in of}
         if more == moving:
             break
         moving = more
-    tested, _ = polynomials(condition.nodes, [*(condition.arguments[i] for i in moving), *outside])
-    if condition.returns[0] in tested:
-        return []
-    spoiled = {i for i, value in enumerate(node.operands) if value in directed and value not in polynomial}
-    while True:
-        bad = _spoiled(
-            body.nodes, {*(body.arguments[i] for i in spoiled), *(v for v in outside if v not in polynomial)}
-        )
-        more = spoiled | {i for i in moving if body.returns[i] in bad or (body.returns[i] in inner - fine)}
-        if more == spoiled:
-            break
-        spoiled = more
-    return [value for i, value in enumerate(node.results) if i in moving and i not in spoiled]
-
-
-def _spoiled(nodes: Sequence[Node], bad: set[Value]) -> set[Value]:
-    found = set(bad)
-    for node in nodes:
-        if not found.isdisjoint(reads(node)):
-            found.update(node.results)
-    return found
+    tested = reached(
+        condition, [*(condition.arguments[i] for i in moving), *(v for v in free_values(condition) if v in found)]
+    )
+    high = high or condition.returns[0] in tested or any(of.get(body.returns[i], 1) > 1 for i in moving)
+    return {node.results[i]: _MOST if high else 1 for i in moving}
 
 
 def is_multilinear(node: Node, directed: Collection[Value]) -> bool:
@@ -315,16 +314,18 @@ class ProductTrial:
         count, counts = self.coordinates.count, {math.prod(v.type.shape) for v in self.outputs}
         for place in self.places:
             by: dict[Value, set[int]] = {}
+            degree: dict[Value, int] = {}
             alike = _alike(place.seeds)
             for at, seeds_alike in enumerate(alike):
-                directed, good = polynomials(place.region.nodes, [seed.value for seed in seeds_alike])
-                for value in directed:
-                    by.setdefault(value, set()).add(at if value in good else -1)
-            apart = _telling_trips_apart(place)
+                of_seeds = degrees(place.region.nodes, [seed.value for seed in seeds_alike])
+                for value in of_seeds:
+                    by.setdefault(value, set()).add(at)
+                degree.update({value: max(n, degree.get(value, 0)) for value, n in of_seeds.items()})
+            apart = _telling_trips_apart(place, reached(self.flat, self.constants))
             for node in towards_results(place):
                 for value in node.results:
                     seeds = by.get(value, set())
-                    if not seeds or -1 in seeds or not is_float(value) or value in apart:
+                    if not seeds or degree[value] == _MOST or not is_float(value) or value in apart:
                         continue
                     seed, size = alike[min(seeds)][0], math.prod(value.type.shape)
                     several = [each for at in seeds for each in alike[at]]
@@ -333,7 +334,7 @@ class ProductTrial:
                     if len(seeds) > 1:
                         continue
                     for each in counts:
-                        if size == seed.rows * each * count:
+                        if size == seed.rows * each * count and degree[value] == 1:
                             yield from (Cut(value, place, seed, axes) for axes in _intervals(value.type.shape, count))
                         if size == seed.rows * each:
                             yield Cut(value, place, seed, None)
@@ -468,7 +469,8 @@ class ProductTrial:
         cuts = []
         for (cut, f, order), residues in alive.items():
             if len(residues) == len(_DRAWS) and (factor := _number(residues)) is not None:
-                cuts.append(replace(cut, order=order, output=self.outputs[f], scale=factor))
+                rows = cut.rows_of(self.raising.shape(cut.value), self.raising.shape(self.outputs[f]))
+                cuts.append(replace(cut, order=order, output=self.outputs[f], scale=factor, rows=rows))
         return cuts, {(self.gradients[i], self.outputs[f]) for i, f in gradients}
 
     def batches(
@@ -615,12 +617,15 @@ def _alike(seeds: Sequence[UnitRows]) -> list[list[UnitRows]]:
     return found
 
 
-def _telling_trips_apart(place: Place) -> set[Value]:
-    """The values of a loop's body that differ between trips by more than their directions."""
+def _telling_trips_apart(place: Place, directed: Collection[Value]) -> set[Value]:
+    """The values of a loop's body that differ between trips by more than their directions, or depend on ``directed``
+    values from outside, which are other directions."""
     if place.loop is None:
         return set()
     body, seeds = place.region, {seed.value for seed in place.seeds}
-    found = set(body.arguments) - {body.arguments[i] for i in place.loop.indices(Invariant)}
+    fixed = {body.arguments[i]: place.loop.node.operands[i] for i in place.loop.indices(Invariant)}
+    found = {a for a in body.arguments if a not in fixed or fixed[a] in directed}
+    found |= {value for value in free_values(body) if value in directed}
     for node in body.nodes:
         if not found.isdisjoint(reads(node)):
             found.update(value for value in node.results if value not in seeds)

@@ -306,19 +306,6 @@ def _replays_rewritten(
     while True:
         places = {event.location for event in events if isinstance(event, Applied)}
         view, passed = findings.of(program), Counter[Hashable]()
-        for pushed in view.pushed:
-            passed[pushed.looks] += 1
-            if pushed.extent not in counts or passed[pushed.looks] <= left_alone[pushed.looks]:
-                continue
-            if (emitted := _emitted(program, view, pushed, by, options, chunks, platform)) is not None:
-                break
-            left_alone[pushed.looks] += 1
-        else:
-            emitted = None
-        if emitted is not None:
-            program, told = emitted
-            events |= told
-            continue
         for site in view.sites:
             passed[site.looks] += 1
             made_here = site.replay is None and site.looks[1] not in extents  # by what was applied before
@@ -335,6 +322,11 @@ def _replays_rewritten(
             elif not (over_parts and applied.location in places):
                 events[applied] = site.likeness
         else:
+            emitted = _first_emitted(program, view, counts, left_alone, by, options, chunks, platform)
+            if emitted is not None:
+                program, told = emitted
+                events |= told
+                continue
             if not events:
                 return Result(program, tuple(unlike)[:1])
             done = [event for event in events if isinstance(event, Applied)]
@@ -347,6 +339,22 @@ def _replays_rewritten(
             return Result(program, (*done, *sorted(left, key=events.__getitem__, reverse=True)))
         program, done_at_once = applied
         events |= done_at_once
+
+
+def _first_emitted(
+    program: Program, view: View, counts: Collection[int], left_alone: Counter[Hashable], by: Pass, options: Options,
+    chunks: int, platform: str,
+) -> tuple[Program, dict[Event, tuple[bool, bool, float]]] | None:  # fmt: skip
+    """As ``_emitted``, of the first directions of one of these ``counts`` that are not left alone."""
+    passed = Counter[Hashable]()
+    for pushed in view.pushed:
+        passed[pushed.looks] += 1
+        if pushed.extent not in counts or passed[pushed.looks] <= left_alone[pushed.looks]:
+            continue
+        if (emitted := _emitted(program, view, pushed, by, options, chunks, platform)) is not None:
+            return emitted
+        left_alone[pushed.looks] += 1
+    return None
 
 
 def _emitted(
@@ -395,7 +403,7 @@ def _psi(rebuilt: Program, view: View, pushed: Pushed, found: Derivation) -> str
 def _described(found: Derivation, chunks: int) -> str:
     terms = [term for target in found.targets for term in target.terms]
     rows = [row for term in terms for row in (*term.real, *term.imaginary) if any(row)]
-    plain = all(len(set(row)) == 1 for row in rows) and not any(term.at_run_time == "weights" for term in terms)
+    plain = all(len(set(row)) == 1 for row in rows)
     factor = rows[0][0] if len(rows) == 1 and plain else 1
     scale = "" if factor == 1 else f"{float(factor):g} times "
     of = ", ".join(f"%{output.id} ({output.type})" for output in found.outputs)

@@ -8,8 +8,9 @@ of the coordinates, sums per electron, the diagonal kept, real and imaginary par
 
 from __future__ import annotations
 
+import math
 from collections import ChainMap
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -20,18 +21,26 @@ import numpy as np
 
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.trips import accumulated, with_given
-from fusionlab.equivalence.exact.field import FieldWithGuards, PrimeField, primes
+from fusionlab.equivalence.exact.evaluation import Evaluator
+from fusionlab.equivalence.exact.field import FieldWithGuards, FieldWithUndefined, PrimeField, primes
 from fusionlab.equivalence.exact.identity import evaluators
-from fusionlab.equivalence.exact.values import Array
+from fusionlab.equivalence.exact.integers import KINDS
+from fusionlab.equivalence.exact.values import Array, Drawn
 from fusionlab.hlo import ops
 from fusionlab.hlo.dependence import live_nodes
-from fusionlab.hlo.loops import Invariant, Stacked, Sum
+from fusionlab.hlo.loops import Invariant, Loop, Stacked, Sum
 from fusionlab.hlo.view import FunctionView, Node, Value, free_values, reads
+from fusionlab.passes.fuse_jvp_replay import equal_inputs
 from fusionlab.passes.fuse_jvp_replay.combinations import _rational as rational
 from fusionlab.passes.fuse_jvp_replay.products import Cut, ProductTrial, is_affine
+from fusionlab.passes.fuse_jvp_replay.recognise import UncoveredMatch
+from fusionlab.passes.refusals import Ground
 
-_DRAWS = (((0, 1.0), (1, 0.0)), ((2, 0.75),), ((3, 0.5),))
-"""As of products: for each of three primes, of which a fraction follows."""
+_DRAWS = tuple(
+    tuple((8 * at + i, share) for i, share in enumerate((1.0, 0.0, 0.75, 0.5, 1.0, 0.25, 0.9, 0.1))) for at in range(3)
+)
+"""For each of three primes, of which a fraction follows, the draws and how they are steered: a predicate of an argument
+alone has one value in each."""
 
 
 Rows = tuple[tuple[Fraction, ...], ...]
@@ -43,7 +52,7 @@ class Weights:
 
     ``real`` and ``imaginary`` are a [C][K], exact; the latter empty for a real target. ``axis`` of the target counts C,
     or is None and C is 1. ``at_run_time``: "factor", f is that of the program for coordinate ``unit``, for which a is
-    1; "weights", all a are the program's, and those here are only non-zero; "" where f is 1.
+    1; "" where f is 1.
     """
 
     output: Value
@@ -132,6 +141,8 @@ class Tail:
                 if not _goes_on(node, directed, self.outer):
                     return False
                 continue
+            invariant = _carried_unchanged(self.loops[node])
+            directed |= {inner for inner, outer in invariant.items() if outer in directed}
             if not all(_goes_on(inner, directed, directed) for inner in self.inside[node]):
                 return False
             loop = self.loops[node]
@@ -168,6 +179,11 @@ class Tail:
         return with_given(loop, self.inside[node], raising, environment, given)
 
 
+def _carried_unchanged(loop: Loop) -> dict[Value, Value]:
+    """What the body of ``loop`` calls the values that it carries unchanged, and these."""
+    return {loop.body.arguments[i]: loop.node.operands[i] for i in loop.indices(Invariant)}
+
+
 def _goes_on(node: Node, directed: set[Value], given: Collection[Value]) -> bool:
     """True if the results of ``node`` are affine in all ``directed`` operands together, to which they are added then;
     those ``given`` are what they are."""
@@ -196,7 +212,8 @@ def array_of(cut: Cut, raising: Raising, of: Any, off_diagonal: Any = None) -> A
         at = np.eye(of.shape[-1])[places].reshape(*places.shape, *(1,) * (of.ndim - 1), of.shape[-1])
         rows = at.astype(dtype) * of
         if off_diagonal is not None:
-            rows = rows + (1 - at).astype(dtype) * off_diagonal
+            others = jnp.moveaxis(off_diagonal[..., places, :], (-3, -2), (0, 1))
+            rows = rows + (1 - at).astype(dtype) * others
     placed = cut.placed((rows * np.asarray(cut.scale, dtype)).astype(dtype), shape, output)
     return placed if cut.place.loop is not None else placed[0]
 
@@ -210,20 +227,22 @@ def weighed(trial: ProductTrial, tail: Tail, starts: Mapping[Value, Value]) -> l
     outputs = list(dict.fromkeys(cut.of for cut in seconds))
     slopes = list(dict.fromkeys(cut.of for cut in tail.cuts if cut.order == 1))
     count, raising = trial.coordinates.count, trial.raising
-    shapes = [(*raising.shape(output), count) for output in (*outputs, *outputs, *slopes)]
+    whole = [cut for cut in seconds if cut.axes is not None]
+    shapes = [(*raising.shape(output), count) for output in (*outputs, *slopes)]
+    shapes += [(*raising.shape(cut.of), count, count) for cut in whole]
     inputs = [trial.x, *tail.arguments(trial.x)]
 
     def results(*arrays: Any) -> list[Any]:
         environment = dict(zip(inputs, arrays, strict=False))
         rest = list(arrays[len(inputs) :])
         diagonal = dict(zip(outputs, rest[: len(outputs)], strict=True))
-        off = dict(zip(outputs, rest[len(outputs) : 2 * len(outputs)], strict=True))
-        first = dict(zip(slopes, rest[2 * len(outputs) :], strict=True))
+        first = dict(zip(slopes, rest[len(outputs) : len(outputs) + len(slopes)], strict=True))
+        off = dict(zip(whole, rest[len(outputs) + len(slopes) :], strict=True))
         raising.run(tail.before(list(environment)), environment)
 
-        def ran(of: Mapping[Value, Any], beside: Mapping[Value, Any] | None) -> list[Any]:
+        def ran(of: Mapping[Value, Any], beside: Mapping[Cut, Any] | None) -> list[Any]:
             arrays = {
-                cut.value: array_of(cut, raising, of[cut.of], None if beside is None else beside[cut.of])
+                cut.value: array_of(cut, raising, of[cut.of], None if beside is None else beside.get(cut))
                 if cut.order == 2
                 else array_of(cut, raising, first[cut.of])
                 for cut in tail.cuts
@@ -247,41 +266,120 @@ def weighed(trial: ProductTrial, tail: Tail, starts: Mapping[Value, Value]) -> l
             *none,
             *random,
             *(array for each in units for array in each),
-            *(n - b for n, b in zip(none, begun, strict=True)),
+            *(jnp.broadcast_to(b, jnp.shape(n)) for n, b in zip(none, begun, strict=True)),
         ]
 
     lowered = trial.view_of(results, shapes, inputs)
-    n = len(tail.targets)
-    samples: list[dict[int, list[tuple[Array, ...]]]] = [{} for _ in range(n)]
-    offsets = [True] * n
+
+    def sampled(arrays: Sequence[Array], arguments: Sequence[Drawn]) -> list[_Sample]:
+        n = len(tail.targets)
+        diagonals = [held.array for held in arguments[len(inputs) : len(inputs) + len(outputs)]]
+        units = [arrays[(2 + at) * n : (3 + at) * n] for at in range(len(outputs))]
+        return [_Sample(arrays[i], arrays[n + i], arrays[i - n], [of[i] for of in units], diagonals) for i in range(n)]
+
+    samples: list[dict[int, list[_Sample]]] = [{} for _ in tail.targets]
     for p, draws in zip(primes(len(_DRAWS)), _DRAWS, strict=True):
         share = dict(draws)
         for part, arguments in trial.batches(lowered, FieldWithGuards(p, list(share))):
             shares = [share[seed] for seed in part.seeds]
-            for [evaluator] in evaluators(part, shares, trial.prepared, 1, trial.rounds):
-                found = trial.evaluated(lowered, evaluator, arguments)
-                diagonals = [held.array for held in arguments[len(inputs) : len(inputs) + len(outputs)]]
-                for i in range(n):
-                    none, random, left = found[i], found[n + i], found[(2 + len(outputs)) * n + i]
-                    units = [found[(2 + at) * n + i] for at in range(len(outputs))]
-                    offsets[i] &= not left.any()
-                    samples[i].setdefault(p, []).append((none, random, *units, *diagonals))
+            for [evaluator] in evaluators(part, shares, trial.prepared, 1):
+                for own, sample in zip(
+                    samples, sampled(trial.evaluated(lowered, evaluator, arguments), arguments), strict=True
+                ):
+                    own.setdefault(p, []).append(sample)
     targets = []
-    for i, target in enumerate(tail.targets):
-        weights = _weights(trial, target, outputs, samples[i])
+    for target, own in zip(tail.targets, samples, strict=True):
+        weights = _weights(trial, target, outputs, own)
         if weights is None:
             return None
-        start = starts.get(target)
-        offset = "tail" if not (offsets[i] and weights) else "" if start is None else "initial"
+        begins = all(not (each.none != each.begun).any() for every in own.values() for each in every)
+        offset = "tail" if not (begins and weights) else "" if target not in starts else "initial"
         targets.append(WeightedTarget(target, weights, offset))
+    for part, arguments in _at_equal_inputs(trial, lowered, inputs):
+        found = trial.evaluated(lowered, Evaluator(part, trial.prepared), arguments)
+        for decided, sample in zip(targets, sampled(found, arguments), strict=True):
+            expected = sample.expected(part, decided, outputs)
+            if (~np.isnan(sample.random) & (expected != sample.random)).any():
+                reason = "what is made of second derivatives is another function of them where two values are equal"
+                raise UncoveredMatch(Ground.TIES, f"{reason} (coordinates or parameters of 0, say)")
     return targets
 
 
+def _at_equal_inputs(
+    trial: ProductTrial, lowered: FunctionView, inputs: Sequence[Value]
+) -> Iterator[tuple[Any, list[Drawn]]]:
+    """Fields in which 1 / 0 is undefined, and arguments of ``lowered`` with equal values among the ``inputs``."""
+    [p] = primes(1)
+    of, walkers = trial.coordinates, math.prod(trial.raising.shape(trial.x)[: trial.walkers])
+    kinds = range(KINDS if any(value.dtype in ops.INTEGERS for value in inputs) else 1)
+
+    def change(number: int, array: Array) -> Array:
+        return equal_inputs.coincident(number, array, of.electrons, of.each) if number < len(inputs) else array
+
+    for kind in kinds:
+        field = FieldWithUndefined(p, [seed + kind for seed in equal_inputs.draws(walkers)])
+        yield from trial.batches(lowered, field, change)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Of a target [draws, *Y]: of zeros, of a random H, its initial value, of each output the differences
+    [draws, K, *Y] that the second derivatives by one coordinate make, and the diagonals [draws, *F, K] of the random
+    H."""
+
+    none: Array
+    random: Array
+    begun: Array
+    units: Sequence[Array]
+    diagonals: Sequence[Array]
+
+    def is_diagonal(self, field: PrimeField, axis: int | None) -> bool:
+        """True if the target is linear in the diagonals alone; ``axis`` counts no walkers."""
+        total = self.none
+        for unit, diagonal in zip(self.units, self.diagonals, strict=True):
+            total = field.add(total, _along(field, unit, diagonal, axis))
+        return not (total != self.random).any()
+
+    def expected(self, field: PrimeField, target: WeightedTarget, outputs: Sequence[Value]) -> Array:
+        """The target as it is decided."""
+        total = self.none if target.offset == "tail" else self.begun
+        for term in target.terms:
+            at = outputs.index(term.output)
+            unit = _numbers(field, term, self.units[at].ndim)
+            if term.at_run_time == "factor":
+                unit = field.multiply(unit, self.units[at][:, term.unit : term.unit + 1])
+            unit = np.broadcast_to(unit, self.units[at].shape)
+            total = field.add(total, _along(field, unit, self.diagonals[at], term.axis))
+        return total
+
+
+def _numbers(field: PrimeField, term: Weights, rank: int) -> Array:
+    """The residues of the weights of ``term`` as [1, K, ...] of ``rank`` axes, of which one may count channels."""
+    parts = []
+    for rows in (term.real, term.imaginary or tuple((Fraction(0),) * len(row) for row in term.real)):
+        numbers = [[each.numerator * pow(each.denominator, -1, field.p) % field.p for each in row] for row in rows]
+        found = np.array(numbers, np.float64).T  # [K, C]
+        parts.append(np.where(found > field.half, found - field.p, found))
+    array = parts[0] + 1j * parts[1] if term.imaginary else parts[0]
+    shape = [1] * rank
+    shape[1] = array.shape[0]
+    if term.axis is not None:
+        shape[2 + term.axis] = array.shape[1]
+    return array.reshape(shape)
+
+
+def _along(field: PrimeField, unit: Array, diagonal: Array, axis: int | None) -> Array:
+    """sum_k of ``unit`` [draws, K, *Y] times the second derivatives [draws, *F, K]."""
+    by = np.moveaxis(diagonal, -1, 1)  # [draws, K, *F]
+    shape = unit.shape[2:] if axis is None else (*unit.shape[2 : 2 + axis], 1, *unit.shape[3 + axis :])
+    return field.sum(field.multiply(unit, by.reshape(*by.shape[:2], *shape)), (1,))
+
+
 def _weights(
-    trial: ProductTrial, target: Value, outputs: Sequence[Value], samples: Mapping[int, Sequence[tuple[Array, ...]]]
+    trial: ProductTrial, target: Value, outputs: Sequence[Value], samples: Mapping[int, Sequence[_Sample]]
 ) -> tuple[Weights, ...] | None:
     """The weights with which all samples of a target are equal; None if there are none."""
-    shape, count = trial.raising.shape(target), len(outputs)
+    shape = trial.raising.shape(target)
     of = [trial.raising.shape(output) for output in outputs]
     for axis in (None, *range(len(shape))):
         rest = shape if axis is None else (*shape[:axis], *shape[axis + 1 :])
@@ -289,9 +387,8 @@ def _weights(
             continue
         if axis is not None and shape[axis] == 1:
             continue
-        if all(
-            _is_diagonal(PrimeField(p, (0,)), sample, axis, count) for p, every in samples.items() for sample in every
-        ):
+        fields = {p: PrimeField(p, (0,)) for p in samples}
+        if all(each.is_diagonal(fields[p], axis) for p, every in samples.items() for each in every):
             found = [_of_output(output, at, axis, samples) for at, output in enumerate(outputs)]
             if any(each is None for each in found):
                 return None
@@ -299,25 +396,11 @@ def _weights(
     return None
 
 
-def _is_diagonal(field: PrimeField, sample: tuple[Array, ...], axis: int | None, count: int) -> bool:
-    none, random, *rest = sample
-    units, diagonals = rest[:count], rest[count:]
-    total = none
-    for unit, diagonal in zip(units, diagonals, strict=True):
-        by = np.moveaxis(diagonal, -1, 1)  # [draws, K, *F]
-        shape = unit.shape[2:] if axis is None else (*unit.shape[2 : 2 + axis], 1, *unit.shape[3 + axis :])
-        by = by.reshape(*by.shape[:2], *shape)
-        total = field.add(total, field.sum(field.multiply(unit, by), (1,)))
-    return not (total != random).any()
-
-
-def _of_output(
-    output: Value, at: int, axis: int | None, samples: Mapping[int, Sequence[tuple[Array, ...]]]
-) -> Weights | None:
+def _of_output(output: Value, at: int, axis: int | None, samples: Mapping[int, Sequence[_Sample]]) -> Weights | None:
     """The weights of one output: constants, or constants times a number of each walker, or others of all walkers."""
     by_prime: dict[int, Array] = {}
     for p, every in samples.items():
-        units = np.concatenate([sample[2 + at] for sample in every])  # [draws, K, *Y]
+        units = np.concatenate([sample.units[at] for sample in every])  # [draws, K, *Y]
         if axis is not None:
             units = np.moveaxis(units, 2 + axis, 2)
         channels = units.shape[2] if axis is not None else 1
@@ -340,10 +423,6 @@ def _of_output(
         constant = _constants(relative)
         if constant is not None and unit is not None:
             return Weights(output, *constant, axis=axis, at_run_time="factor", unit=unit)
-    if all((each == each[..., :1]).all() for each in by_prime.values()):
-        first = next(iter(by_prime.values()))
-        row = tuple(Fraction(int(first[:, k].any())) for k in range(first.shape[1]))
-        return Weights(output, (row,), (), axis, "weights")
     return None
 
 
