@@ -9,6 +9,7 @@ Five steps, each in a module of its name:
     emit         the function with one forward Laplacian in their place
 
 ``rewrite`` applies them to a program and its regions (``region_views``) where ``identify``, with ``recognise``,
-``candidates`` and ``combinations``, does not find a sum of the usual forms, which ``entry`` writes. ``choose`` is the
-pass; collapse-replay, sparsify-directions and transpose-replay share all but that.
+``candidates`` and ``combinations``, does not find a sum of the usual forms, which ``entry`` writes, if the switch
+``rewrite.ASKS_FOR_PRODUCTS`` is on. ``choose`` is the pass; collapse-replay, sparsify-directions and transpose-replay
+share all but that.
 """

@@ -56,6 +56,9 @@ _MOST_FLOPS = 0.8
 
 _MOST_VIEWS = 16
 """The most programs of which what was identified in them is kept."""
+ASKS_FOR_PRODUCTS = False
+"""Whether the five steps (``decide``, ``emit``) are asked where no sum is identified: not before the tests of planted
+terms that they rewrite rightly, instead of refusing them, are told apart (docs/decisions/0014)."""
 _WITHOUT_LOOP = (True, True, math.inf)
 """The likeness to a replay (``Replay.likeness``) of a sum over directions without a loop."""
 
@@ -219,7 +222,7 @@ class View:
         self.complex_sums = complex_sums(self.flat, replays)
         self.pushed = [
             Pushed(function, places, extent, effect)
-            for function in functions
+            for function in (functions if ASKS_FOR_PRODUCTS else ())
             for extent, places in places_of(function).items()
         ]
         for function in functions:
@@ -231,7 +234,7 @@ class View:
 def _has_directions(flat: FunctionView, replay: Replay) -> bool:
     """True of a loop that makes unit vectors in a way that the inventory does not know."""
     unknown = {blocker.what for blocker in replay.blockers} <= {"another table", "no direction"}
-    return unknown and bool(seeds_of_loop(flat, replay.loop))
+    return ASKS_FOR_PRODUCTS and unknown and bool(seeds_of_loop(flat, replay.loop))
 
 
 def _hoist(flat: FunctionView) -> None:

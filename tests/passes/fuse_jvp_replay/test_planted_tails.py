@@ -7,6 +7,7 @@ import pytest
 from jax import lax
 
 from fusionlab.equivalence.oracle import program_runner
+from fusionlab.passes.fuse_jvp_replay import rewrite
 
 from ..laplacian_assertions import in_their_precision, rewritten
 
@@ -93,6 +94,11 @@ PLANTED = {
     "directions-by-floats": (jax.vmap(chosen_by_floats), (X,)),
     "slopes-of-many": (slopes_of_many, (MANY,)),
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def asks_for_products(monkeypatch):
+    monkeypatch.setattr(rewrite, "ASKS_FOR_PRODUCTS", True)
 
 
 @pytest.mark.by_turns(3, "rows-that-cancel", "antisymmetric", "volume-of-rows", "offset-at-a-tie", "rare-parameters")
