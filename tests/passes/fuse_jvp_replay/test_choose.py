@@ -136,7 +136,7 @@ def test_the_fallback_has_one_and_a_half_times_the_memory_of_the_replay(slope, c
     monkeypatch.setattr(choose, "live_bytes", lambda region: 2**62)
     program = loop_program("jvp-in-loop")
     refused = Result(program, (Declined("sparsify-directions", "unsupported", "planted", ""),))
-    monkeypatch.setattr(SparsifyDirections, "rewrite", lambda *_: refused)
+    monkeypatch.setattr(SparsifyDirections, "run", lambda *_: refused)
 
     def temp_bytes(candidate):
         trips = [loop.trips for loop in find_loops(view_of(candidate.parse()))]
