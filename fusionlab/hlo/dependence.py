@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+import networkx as nx
+
 from fusionlab.hlo import ops
 from fusionlab.hlo.view import Node, Region, Value, reads
 
@@ -144,3 +146,21 @@ def live_nodes(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence
     if wanted:
         raise ValueError(f"{len(wanted)} values come from outside")
     return kept[::-1]
+
+
+def on_every_way(region: Region, sources: Sequence[Value]) -> list[Value]:
+    """The values through which all ways from ``sources`` to what ``region`` returns go, in order; none if none does."""
+    directed = reached(region, sources)
+    if directed.isdisjoint(region.returns):
+        return []
+    graph, start, end = nx.DiGraph(), "start", "end"
+    graph.add_edges_from((start, value) for value in sources)
+    graph.add_edges_from((value, end) for value in region.returns if value in directed)
+    for node in region.nodes:
+        graph.add_edges_from((read, result) for read in reads(node) if read in directed for result in node.results)
+    above, ways = nx.immediate_dominators(graph, start), list[Value]()
+    at = above[end]
+    while at != start:
+        ways.append(at)
+        at = above[at]
+    return ways[::-1]

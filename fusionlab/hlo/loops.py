@@ -115,6 +115,11 @@ class Loop:
         """The region that each trip runs."""
         return self.node.regions[1]
 
+    @property
+    def unchanged(self) -> dict[Value, Value]:
+        """What the body calls the values that every trip carries unchanged, and these."""
+        return {self.body.arguments[i]: self.node.operands[i] for i in self.indices(Invariant)}
+
     def recurrence(self, i: int) -> tuple[str, Node]:
         """Why carried value i links one trip to the next, and by which op: else that which makes its next value."""
         role = self.roles[i]
@@ -124,6 +129,13 @@ class Loop:
     def indices(self, *kinds: type) -> list[int]:
         """Positions of the carried values whose role is one of ``kinds``."""
         return [i for i, role in enumerate(self.roles) if isinstance(role, kinds)]
+
+
+def accumulated_by(role: Role) -> list[Value]:
+    """What every trip adds to a sum, or writes into a stack."""
+    if isinstance(role, Sum):
+        return [value for _, value in role.terms]
+    return [role.update] if isinstance(role, Stacked) else []
 
 
 def find_loops(region: Region) -> list[Loop]:
@@ -340,7 +352,7 @@ def hoist_in_view(flat: Region, loop: Loop) -> None:
     which nothing else may have.
     """
     body = loop.body
-    carried = {body.arguments[i]: loop.node.operands[i] for i in loop.indices(Invariant)}
+    carried = loop.unchanged
     varying = {argument for argument in body.arguments if argument not in carried}
     hoisted: list[Node] = []
     for node in body.nodes:

@@ -20,7 +20,17 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.constants import splat_number
 from fusionlab.hlo.cost import node_cost, size_bytes
 from fusionlab.hlo.dependence import reached
-from fusionlab.hlo.loops import Counter, Invariant, Loop, Recurrent, Stacked, Sum, find_loops, invariant_nodes
+from fusionlab.hlo.loops import (
+    Counter,
+    Invariant,
+    Loop,
+    Recurrent,
+    Stacked,
+    Sum,
+    accumulated_by,
+    find_loops,
+    invariant_nodes,
+)
 from fusionlab.hlo.ops import FLOATS
 from fusionlab.hlo.view import Node, Region, Value, constant_array, direction_of, free_values
 
@@ -130,7 +140,7 @@ def _replay(loop: Loop, function: Region, origins: Mapping[Value, Value]) -> Rep
     body = loop.body
     counters = {body.arguments[i] for i in loop.indices(Counter)}
     varying = reached(body, counters)
-    accumulated = [value for role in loop.roles for value in _accumulated(role)]
+    accumulated = [value for role in loop.roles for value in accumulated_by(role)]
     seeds, other_slices = find_seeds(body, varying, origins)
     floats = [value for value in accumulated if value.dtype in FLOATS]
     reaching = [s for s in seeds if not reached(body, s.node.results).isdisjoint(floats)]
@@ -178,13 +188,6 @@ def _blockers(
     elif seed is None:
         reason = "no direction is made from the counter (no row of an identity, no comparison of it with an iota)"
         yield Blocker("no direction", reason, loop.node)
-
-
-def _accumulated(role: object) -> Iterator[Value]:
-    if isinstance(role, Sum):
-        yield from (value for _, value in role.terms)
-    elif isinstance(role, Stacked):
-        yield role.update
 
 
 def _read_unchanged(loop: Loop, function: Region) -> tuple[tuple[Value, ...], tuple[Value, ...]]:

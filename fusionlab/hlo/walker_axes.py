@@ -42,6 +42,15 @@ def walker_axes(region: Region, known: Collection[Axis]) -> Marks:
     return marks
 
 
+def united(marks: Mapping[int, Marks]) -> Marks:
+    """The axes of values that count walkers along any of the axes that ``marks`` are of."""
+    found: Marks = {}
+    for of_axis in marks.values():
+        for value, axes in of_axis.items():
+            found.setdefault(value, set()).update(axes)
+    return found
+
+
 Shapes = Mapping[Value, tuple[int, ...]]
 
 

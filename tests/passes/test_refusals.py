@@ -21,7 +21,7 @@ from fusionlab.errors import NotOptimizedWarning, NotStudied
 from fusionlab.hlo.program import Program
 from fusionlab.optimizing import optimize
 from fusionlab.optimizing.primitive import why_left_alone
-from fusionlab.passes.fuse_jvp_replay import choose, identify, products
+from fusionlab.passes.fuse_jvp_replay import choose, evaluating, identify, products
 from fusionlab.passes.interface import Declined, Figures, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.passes.refusals import Ground
@@ -302,7 +302,7 @@ PROVOKED = {
         PLAIN, MANY, patched=(identify, "forward_laplacian", raising(TypeError("no fit"))),
         too=(products, "forward_laplacian", raising(TypeError("no fit"))),
     ),
-    Ground.TOO_LARGE: function(PLAIN, X, patched=(identify, "MOST_ELEMENTS", 100)),
+    Ground.TOO_LARGE: function(PLAIN, X, patched=(evaluating, "MOST_ELEMENTS", 100)),
     Ground.TOO_LONG: function(PLAIN, X, patched=(identify, "MOST_SECONDS", -1.0)),
     Ground.HOST_MEMORY: function(PLAIN, X, patched=(Evaluator, "outputs", raising(MemoryError()))),
     Ground.ELEMENTS: function(expanded, THREE[:0], THREE[:0], passes="batched-dot-kernels"),

@@ -114,7 +114,7 @@ def in_one_direction(loop: Loop, weights: Any, raising: Raising, environment: Ma
     assert trips is not None
     captured, terms = _captured(loop), [value for _, value in _terms(loop)]
     known = {value: environment[value] for value in captured}
-    known |= {body.arguments[i]: environment[loop.node.operands[i]] for i in loop.indices(Invariant)}
+    known |= {inner: environment[outer] for inner, outer in loop.unchanged.items()}
     by_trip: dict[Value, Any] = {}  # [trips, ...]
     for argument, role in zip(body.arguments, loop.roles, strict=True):
         if isinstance(role, Counter):
@@ -218,9 +218,7 @@ def with_given(
     body, terms = loop.body, accumulated(loop)
     used = {value for node in nodes for value in reads(node)} | set(terms)
     known = {value: environment[value] for value in free_values(body) if value in used and value not in given}
-    for i in loop.indices(Invariant):
-        if body.arguments[i] in used:
-            known[body.arguments[i]] = environment[loop.node.operands[i]]
+    known |= {inner: environment[outer] for inner, outer in loop.unchanged.items() if inner in used}
     counters = {body.arguments[i]: role for i, role in enumerate(loop.roles) if isinstance(role, Counter)}
     own = {value: array for value, array in given.items() if value in used}
 
@@ -252,11 +250,10 @@ def per_trip(loop: Loop, value: Value, raising: Raising, environment: Mapping[Va
 
 def read_by_trips(loop: Loop, value: Value) -> dict[Value, Value]:
     """The invariants of the body that ``value`` is computed from, by their names inside, and their values outside."""
-    carried = {loop.body.arguments[i]: loop.node.operands[i] for i in loop.indices(Invariant)}
     outside = {each: each for each in free_values(loop.body)}
     nodes = live_nodes(loop.body.nodes, [*loop.body.arguments, *outside], [value])
     read = {each for node in nodes for each in reads(node)}
-    return {inner: outer for inner, outer in {**carried, **outside}.items() if inner in read}
+    return {inner: outer for inner, outer in {**loop.unchanged, **outside}.items() if inner in read}
 
 
 def _captured(loop: Loop) -> list[Value]:

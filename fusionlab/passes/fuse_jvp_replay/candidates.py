@@ -16,7 +16,8 @@ from fusionlab.hlo.dependence import live_nodes, reached, sources_of
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import Node, TensorType, Value, reads
 from fusionlab.passes.fuse_jvp_replay import identify
-from fusionlab.passes.fuse_jvp_replay.identify import FEW_ENOUGH, Identification, Laplacian
+from fusionlab.passes.fuse_jvp_replay.evaluating import FEW_ENOUGH
+from fusionlab.passes.fuse_jvp_replay.identify import Identification, Laplacian
 from fusionlab.passes.fuse_jvp_replay.recognise import (
     LimitReached,
     NoMatch,
@@ -51,7 +52,7 @@ def find_laplacian(
         except NotALaplacian as reason:
             positions, reasons = [], [reason]
         for x, outputs in positions:
-            for group in _groups(each.before, [value for value in outputs if (shared, value) not in known]):
+            for group in groups(each.before, [value for value in outputs if (shared, value) not in known]):
                 fitting = among() if tried or candidate.weighted else None
                 tried.update((shared, value) for value in group)
                 group = [value for value in group if fitting is None or value in fitting]
@@ -181,11 +182,11 @@ def _stands_for(candidate: TraceCandidate, value: Value, positions: Collection[V
     return above.isdisjoint(v for node in below for v in reads(node) if v in flat.arguments and v in positions)
 
 
-def _groups(before: Sequence[Node], outputs: Sequence[Value]) -> Iterator[list[Value]]:
+def groups(before: Sequence[Node], outputs: Sequence[Value]) -> Iterator[list[Value]]:
     """Candidates that no other candidate is computed from, then the others."""
     used: set[Value] = set()
     for node in reversed(before):
         if any(value in used or value in outputs for value in node.results):
             used.update(node.operands)
-    groups = [value for value in outputs if value not in used], [value for value in outputs if value in used]
-    yield from filter(None, groups)
+    both = [value for value in outputs if value not in used], [value for value in outputs if value in used]
+    yield from filter(None, both)

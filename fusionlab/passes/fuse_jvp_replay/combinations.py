@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 Array = np.ndarray[Any, Any]
@@ -22,6 +23,8 @@ Weights = tuple[tuple[Fraction, ...], ...]
 
 PRIMES, SURPLUS = 3, 8
 """The number of primes, and in each the number of equations beyond that of the weights."""
+_DENOMINATORS, _SMALL_NUMERATOR = (1, 2, 4, 8, 16), 64
+"""The denominators and the largest numerator of a small fraction."""
 _MOST_NUMERATOR, _MOST_MANTISSA, _MOST_SHIFT = 2**20, 2**25, 48
 """Limits of numerators and denominators, and of the integers m and e where a weight is the binary fraction m 2**-e."""
 
@@ -70,7 +73,7 @@ def solved(samples: Mapping[int, tuple[Array, Array, Array]], axis: int | None) 
             return None
         found[p] = solution
     unknown, channels = next(iter(found.values())).shape
-    weights = [[_rational({p: int(each[i, c]) for p, each in found.items()}) for i in range(unknown)]
+    weights = [[rational({p: int(each[i, c]) for p, each in found.items()}) for i in range(unknown)]
                for c in range(channels)]  # fmt: skip
     if any(weight is None for row in weights for weight in row):
         return None
@@ -132,7 +135,7 @@ def _solution(left: Array, right: Array, p: int) -> Array | None:
     return found
 
 
-def _rational(residues: Mapping[int, int]) -> Fraction | None:
+def rational(residues: Mapping[int, int]) -> Fraction | None:
     """The fraction with these residues by prime whose numerator and denominator are small, or that is a binary fraction
     or the reciprocal of one; of the product of ``PRIMES`` primes, few residues are."""
     modulus, residue = 1, 0
@@ -161,3 +164,21 @@ def _binary(residue: int, modulus: int) -> Fraction | None:
 
 def _reciprocal(found: Fraction | None) -> Fraction | None:
     return None if found is None else 1 / found
+
+
+def small_fraction(residues: Mapping[int, int]) -> float | None:
+    """The fraction of small integers with these residues by prime; None if there is none."""
+    for denominator in _DENOMINATORS:
+        found = {(residue * denominator + p // 2) % p - p // 2 for p, residue in residues.items()}
+        if len(found) == 1 and abs(numerator := found.pop()) <= _SMALL_NUMERATOR:
+            return numerator / denominator
+    return None
+
+
+def array_of_weights(weights: Sequence[Fraction], dtype: Any) -> Any:
+    """Weights as an array, by a division where they are no binary fractions."""
+    numerators = np.array([weight.numerator for weight in weights], dtype)
+    denominators = np.array([weight.denominator for weight in weights], dtype)
+    if all(weight.denominator & (weight.denominator - 1) == 0 for weight in weights):
+        return numerators / denominators
+    return jnp.asarray(numerators) / jnp.asarray(denominators)

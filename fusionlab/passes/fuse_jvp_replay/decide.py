@@ -8,35 +8,26 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import networkx as nx
 import numpy as np
 
 from fusionlab.codegen.laplacian.jet import Coordinates
 from fusionlab.codegen.laplacian.state import Options
 from fusionlab.codegen.raising import RaiseError, Raising
 from fusionlab.equivalence.exact.evaluation import Evaluator
-from fusionlab.equivalence.exact.field import FieldWithUndefined, primes
-from fusionlab.equivalence.exact.integers import KINDS
 from fusionlab.equivalence.exact.values import Array
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold
-from fusionlab.hlo.dependence import live_nodes, reached, sources_of
-from fusionlab.hlo.loops import Loop, Recurrent, Stacked, Sum, analyse
+from fusionlab.hlo.dependence import live_nodes, on_every_way, reached, sources_of
+from fusionlab.hlo.loops import Loop, Recurrent, Stacked, Sum, accumulated_by, analyse
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.hlo.view import FunctionView, Node, Value, reads, walk
+from fusionlab.hlo.view import FunctionView, Value, reads, walk
 from fusionlab.hlo.walker_axes import Marks
 from fusionlab.passes.fuse_jvp_replay import equal_inputs, identify
+from fusionlab.passes.fuse_jvp_replay.candidates import groups
 from fusionlab.passes.fuse_jvp_replay.directions import UnitRows, seeds_of_constants, seeds_of_loop
-from fusionlab.passes.fuse_jvp_replay.guards import (
-    DiscreteValues,
-    less_precise,
-    may_shift,
-    own_predicates,
-    rounded,
-    told_apart,
-)
+from fusionlab.passes.fuse_jvp_replay.guards import DiscreteValues, TextGuards, may_shift
 from fusionlab.passes.fuse_jvp_replay.products import Cut, Place, ProductTrial
-from fusionlab.passes.fuse_jvp_replay.recognise import LimitReached, NoMatch, NotALaplacian, UncoveredMatch, is_float
+from fusionlab.passes.fuse_jvp_replay.recognise import LimitReached, NoMatch, UncoveredMatch, is_float
 from fusionlab.passes.fuse_jvp_replay.tail import Tail, WeightedTarget, weighed
 from fusionlab.passes.refusals import Ground, Refusal
 
@@ -108,13 +99,16 @@ def decided(flat: FunctionView, places: Sequence[Place], extent: int, deadline: 
     refused: list[Refusal | RaiseError] = []
     tried = 0
     for x, leading, outputs in _positions(flat, places, extent):
-        for group in _groups(flat.nodes, outputs, x.type.shape[:leading]):
+        plain = [value for value in outputs if value.type.shape == x.type.shape[:leading]]
+        others = [value for value in outputs if value not in plain]
+        for group in (*groups(flat.nodes, plain), *groups(flat.nodes, others)):
             tried += len(group)
+            limits = deadline, identify.MOST_SECONDS
             try:
-                trial = ProductTrial(flat, places, x, leading, group, numbers, deadline)
+                trial = ProductTrial(flat, places, x, leading, group, numbers, *limits)
                 found = _of_trial(trial, numbers)
                 for some in _alone(places, trial.together) if found is None else ():
-                    found = found or _of_trial(ProductTrial(flat, some, x, leading, group, numbers, deadline), numbers)
+                    found = found or _of_trial(ProductTrial(flat, some, x, leading, group, numbers, *limits), numbers)
                 if found is not None:
                     return found
             except (UncoveredMatch, LimitReached):
@@ -192,8 +186,12 @@ def _with_targets(
         cone = live_nodes(flat.nodes, trial.inputs, list(outputs))
         dropped = tuple(shift for shift in stopped if shift.producer in cone)
         own = {g: output for output in outputs for g in trial.gradients if (g, output) in gradients}
-        kept = _guarded(trial, found, cone, own, numbers)
-        kept = _at_equal_inputs(trial, stopped, options, tail, found, kept)
+        inputs = [trial.x, *(a for a in flat.arguments if a is not trial.x)]
+        discrete = DiscreteValues(flat, cone, trial.x, inputs)
+        guards = TextGuards(flat, trial.x, inputs, list(walk(cone)), numbers, trial.axes, discrete)
+        guards.require([target.value for target in found], trial.subject)
+        own = {gradient: of for gradient, of in own.items() if guards.passes(gradient)}
+        kept = _at_equal_inputs(trial, stopped, options, tail, found, own)
         return Derivation(
             flat, trial.x, trial.walkers, trial.coordinates, tuple(found), tail, kept, trial.marks, trial.one, dropped,
             trial.subgradients, starts, options.powers_by_base,
@@ -227,7 +225,8 @@ def _ways_out(flat: FunctionView, cuts: Sequence[Cut]) -> Iterator[list[Value]]:
 
 def _ways_of(flat: FunctionView, cuts: Sequence[Cut]) -> Iterator[list[Value]]:
     sources = _sources(cuts)
-    for value in _dominators(flat, sources):
+    inexact = [value for value in on_every_way(flat, sources) if value.dtype in ops.INEXACT]
+    for value in sorted(inexact, key=lambda value: math.prod(value.type.shape))[:_MOST_TARGETS]:
         yield [value]
     if sums := [v for v in sources if v.producer is not None and v.producer.op is ops.WHILE and _is_sum(v)]:
         yield sums
@@ -246,31 +245,10 @@ def _sources(cuts: Sequence[Cut]) -> list[Value]:
             found[cut.value] = None
             continue
         after = reached(loop.body, [cut.value])
-        for i, role in enumerate(loop.roles):
-            terms = [v for _, v in role.terms] if isinstance(role, Sum) else []
-            terms += [role.update] if isinstance(role, Stacked) else []
-            if not after.isdisjoint(terms):
-                found[loop.node.results[i]] = None
+        for result, role in zip(loop.node.results, loop.roles, strict=True):
+            if not after.isdisjoint(accumulated_by(role)):
+                found[result] = None
     return list(found)
-
-
-def _dominators(flat: FunctionView, sources: Sequence[Value]) -> list[Value]:
-    """The values through which all ways from ``sources`` to the results go, the fewest elements first."""
-    directed = reached(flat, sources)
-    if directed.isdisjoint(flat.returns):
-        return []
-    graph, start, end = nx.DiGraph(), "start", "end"
-    graph.add_edges_from((start, value) for value in sources)
-    graph.add_edges_from((value, end) for value in flat.returns if value in directed)
-    for node in flat.nodes:
-        graph.add_edges_from((read, result) for read in reads(node) if read in directed for result in node.results)
-    above, ways = nx.immediate_dominators(graph, start), list[Value]()
-    at = above[end]
-    while at != start:
-        ways.append(at)
-        at = above[at]
-    inexact = [value for value in reversed(ways) if value.dtype in ops.INEXACT]
-    return sorted(inexact, key=lambda value: math.prod(value.type.shape))[:_MOST_TARGETS]
 
 
 def _positions(flat: FunctionView, places: Sequence[Place], extent: int) -> list[tuple[Value, int, list[Value]]]:
@@ -325,44 +303,6 @@ def _positions(flat: FunctionView, places: Sequence[Place], extent: int) -> list
     return [*best[:-3:-1], *best[:-2][:1]]
 
 
-def _groups(nodes: Sequence[Node], outputs: Sequence[Value], walkers: tuple[int, ...]) -> Iterator[list[Value]]:
-    """Candidates of one number per walker, then the others; each that no other is computed from first."""
-    for some in ([v for v in outputs if v.type.shape == walkers], [v for v in outputs if v.type.shape != walkers]):
-        used: set[Value] = set()
-        for node in reversed(nodes):
-            if any(value in used or value in some for value in node.results):
-                used.update(node.operands)
-        groups = [value for value in some if value not in used], [value for value in some if value in used]
-        yield from filter(None, groups)
-
-
-def _guarded(
-    trial: ProductTrial, targets: Sequence[WeightedTarget], cone: Sequence[Node], gradients: Mapping[Value, Value],
-    numbers: ValueNumbers,
-) -> dict[Value, Value]:  # fmt: skip
-    """The gradients that pass the guards; NotALaplacian if a target does not. See ``guards``."""
-    flat, every = trial.flat, list(walk(cone))
-    shared = {numbers.get(value) for node in every for value in node.results}
-    inputs = [trial.x, *(a for a in flat.arguments if a is not trial.x)]
-    discrete = DiscreteValues(flat, cone, trial.x, inputs)
-
-    def complaint_of(value: Value):  # type: ignore[no-untyped-def]
-        computing = live_nodes(flat.nodes, inputs, [value])
-        nodes = list(walk(computing))
-        own = dict.fromkeys(n for n in nodes if n.results and numbers.get(n.results[0]) not in shared)
-        found = own_predicates(flat, trial.x, own, every) or rounded(every, own)
-        return own, found or discrete.complaint(computing) or told_apart(nodes, trial.axes)
-
-    for target in targets:
-        own, found = complaint_of(target.value)
-        if found := found or told_apart(every, trial.axes):
-            raise UncoveredMatch(found.ground, f"the sum over directions {found.reason}", found.node)
-        if (found := less_precise(every, own)) is not None:
-            reason = f"the sum over directions is not taken from its value: {found.reason}"
-            raise NotALaplacian(found.ground, reason, found.node)
-    return {gradient: of for gradient, of in gradients.items() if complaint_of(gradient)[1] is None}
-
-
 def _at_equal_inputs(
     trial: ProductTrial,
     stopped: tuple[Value, ...],
@@ -372,44 +312,33 @@ def _at_equal_inputs(
     gradients: Mapping[Value, Value],
 ) -> dict[Value, Value]:
     """The ``gradients`` that are derivatives at equal inputs; UncoveredMatch if a cut is no derivative there."""
-    [p] = primes(1)
     lowered, of = trial.lowered(stopped, options), trial.coordinates
     walkers = math.prod(trial.raising.shape(trial.x)[: trial.walkers])
-    kinds = range(KINDS if any(value.dtype in ops.INTEGERS for value in trial.inputs) else 1)
     partial = any(not all(map(all, each.real)) or each.axis is not None for t in targets for each in t.terms)
-    ties = list(equal_inputs.draws(walkers))
-    directions = _tied_directions(of, every=partial)
-    directed = len(lowered.arguments) - 4
-    fields = [FieldWithUndefined(p, [seed + kind for seed in ties]) for kind in kinds]
+    directed = len(trial.inputs)
     kept = dict(gradients)
 
     def change(along: Array | None, number: int, array: Array) -> Array:
-        if number < directed:
-            return equal_inputs.coincident(number, array, of.electrons, of.each)
         return array * along if number in (directed, directed + 1) and along is not None else array
 
-    for along in directions:
-        for each in fields:
-            for part, arguments in trial.batches(lowered, each, functools.partial(change, along)):
-                evaluator = Evaluator(part, trial.prepared)
-                found = trial.results(trial.evaluated(lowered, evaluator, arguments), arguments)
-                for cut in tail.cuts:
-                    f = trial.outputs.index(cut.of)
-                    ours, expected = found.both(part, cut, f, cut.order)
-                    assert ours is not None
-                    assert expected is not None
-                    scaled = part.multiply(part.embedded(np.asarray(cut.scale)), expected)
-                    known = ~(np.isnan(ours) | np.isnan(found.values[f])[:, None])
-                    if (ours[known] != scaled[known]).any():
-                        raise UncoveredMatch(
-                            Ground.TIES,
-                            "the sum over directions differs from the derivative of its value where two values are "
-                            "exactly equal (electrons at one place or at the origin, coordinates or parameters of 0)",
-                        )
-                for gradient, output in list(kept.items()):
-                    i, f = trial.gradients.index(gradient), trial.outputs.index(output)
-                    if not found.is_gradient(part, i, f, where_known=True):
-                        del kept[gradient]
+    for along in _tied_directions(of, every=partial):
+        by = functools.partial(change, along)
+        for part, arguments in trial.batches_at_equal_inputs(lowered, trial.inputs, walkers, by):
+            evaluator = Evaluator(part, trial.prepared)
+            found = trial.results(trial.evaluated(lowered, evaluator, arguments), arguments)
+            for cut in tail.cuts:
+                f = trial.outputs.index(cut.of)
+                ours, expected = found.both(part, cut, f, cut.order)
+                assert ours is not None
+                assert expected is not None
+                scaled = part.multiply(part.embedded(np.asarray(cut.scale)), expected)
+                known = ~(np.isnan(ours) | np.isnan(found.values[f])[:, None])
+                if (ours[known] != scaled[known]).any():
+                    raise UncoveredMatch(Ground.TIES, f"{trial.subject} {equal_inputs.DIFFERS}")
+            for gradient, output in list(kept.items()):
+                i, f = trial.gradients.index(gradient), trial.outputs.index(output)
+                if not found.is_gradient(part, i, f, where_known=True):
+                    del kept[gradient]
     return kept
 
 

@@ -24,7 +24,7 @@ from fusionlab.equivalence.exact.field import PrimeField, primes
 from fusionlab.equivalence.exact.values import Array, Drawn, Held, Uncovered
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import splat_number
-from fusionlab.hlo.loops import Counter, Invariant, Loop, has_effect
+from fusionlab.hlo.loops import Counter, Loop, has_effect
 from fusionlab.hlo.ops import WIDE_FLOATS
 from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, free_values, reads
 
@@ -85,7 +85,7 @@ def seeds_of_loop(flat: FunctionView, loop: Loop) -> list[UnitRows]:
     assert trips is not None
     outside = made_values(flat.nodes, ())
     constant = {value for node in outside for value in node.results}
-    carried = {body.arguments[i]: loop.node.operands[i] for i in loop.indices(Invariant)}
+    carried = loop.unchanged
     counters = [body.arguments[i] for i in loop.indices(Counter)]
     fixed = [inner for inner, outer in carried.items() if outer in constant]
     captured = [value for value in free_values(body) if value in constant]

@@ -6,7 +6,6 @@ y = tail(0) + sum_k a_k d^2 F / d x_k^2         all F in one pass, weighted by a
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,8 +25,11 @@ from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.view import Node, Value
-from fusionlab.hlo.walker_axes import resized_shapes
+from fusionlab.hlo.walker_axes import resized_shapes, united
+from fusionlab.passes.fuse_jvp_replay.combinations import array_of_weights
 from fusionlab.passes.fuse_jvp_replay.decide import Derivation
+from fusionlab.passes.fuse_jvp_replay.entry import no_adjoint_of_each
+from fusionlab.passes.fuse_jvp_replay.evaluating import not_computed
 from fusionlab.passes.fuse_jvp_replay.guards import mixed
 from fusionlab.passes.fuse_jvp_replay.one_by_one import shared_values
 from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian
@@ -41,7 +43,7 @@ Jets = Mapping[Value, Sequence[Any]]
 
 @dataclass(frozen=True)
 class _Part:
-    """``numbers`` times the second derivatives of coordinates ``of``, which have them alike."""
+    """``number`` times the second derivatives of the coordinates ``of``."""
 
     number: Fraction
     of: tuple[int, ...]
@@ -90,7 +92,7 @@ class Emission:
             environment, jets = self._jets(raising, environment, weights)
         self._add_targets(environment, jets)
         done = {*self.first, *(self.cone if self.chunks == 1 else ())}
-        raising.run(_missing([node for node in self.rest if node not in done], environment), environment)
+        raising.run(not_computed([node for node in self.rest if node not in done], environment), environment)
         return tuple(environment[value] for value in self.flat.returns)
 
     def _add_targets(self, environment: dict[Value, Any], jets: Jets) -> None:
@@ -101,12 +103,12 @@ class Emission:
                     environment[value] = jnp.moveaxis(jets[output][1], 0, -1).reshape(value.type.shape)
             offsets: dict[Value, Any] = {}
             if any(target.offset == "tail" for target in found.targets):
-                raising.run(_missing(found.tail.before(self._known(environment)), environment), environment)
+                raising.run(not_computed(found.tail.before(self._known(environment)), environment), environment)
                 given = {**self._zeros(), **self._slopes(jets)}
                 offsets = found.tail.run(raising, environment, given, self._known(environment))
             elif starts := [found.starts[t.value] for t in found.targets if t.offset == "initial"]:
                 beside = live_nodes(self.flat.nodes, [*self.flat.arguments, *self._known(environment)], starts)
-                raising.run(_missing(beside, environment), environment)
+                raising.run(not_computed(beside, environment), environment)
                 offsets = {t.value: environment[found.starts[t.value]] for t in found.targets if t.offset == "initial"}
             for target in found.targets:
                 total = self._total(target, environment, jets) if target.terms else None
@@ -149,7 +151,7 @@ class Emission:
                 if any(map(any, rows)):
                     channels = [self._of_row(row, jets[term.output][0]) for row in rows]
                     total = channels[0] if term.axis is None else jnp.stack(channels, term.axis)
-                    if term.at_run_time == "factor":
+                    if term.unit is not None:
                         total = self._factor(term, environment, jets, target).reshape(total.shape) * total
                     total = total.reshape(shape) if total.shape != shape else total
                     terms.append(total if total.dtype == real else total.astype(real))
@@ -176,7 +178,7 @@ class Emission:
         """What the tail multiplies the second derivatives by, of the coordinate that has the weight 1."""
         found, raising = self.found, self.raising
         known: Any = ChainMap({}, environment)  # type: ignore[arg-type]
-        raising.run(_missing(found.tail.before(self._known(environment)), environment), known)
+        raising.run(not_computed(found.tail.before(self._known(environment)), environment), known)
         given = [*self._known(environment), *known.maps[0]]
         cuts, zeros, ones = [cut for cut in found.tail.cuts if cut.order == 2], [], []
         for cut in cuts:
@@ -196,7 +198,7 @@ class Emission:
         """The weights [K] of a weighted Laplacian, None for a plain one, or one by groups."""
         if self.weights is None or len(set(self.weights)) == 1:
             return None
-        return _array(self.weights, np.result_type(environment[self.found.x]))
+        return array_of_weights(self.weights, np.result_type(environment[self.found.x]))
 
     # Jets.
 
@@ -218,15 +220,11 @@ class Emission:
         if not self.options.adjoint:
             return state.environment, {output: (jet.laplacian, jet.jacobian) for output, jet in jets.items()}
         [(output, jet)] = jets.items()
-        axes: dict[Value, set[int]] = {}
-        for of_axis in found.marks.values():
-            for value, own in of_axis.items():
-                axes.setdefault(value, set()).update(own)
-        weighted = weighted_sources(state, self.cone, output, axes)
+        weighted = weighted_sources(state, self.cone, output, united(found.marks))
         return state.environment, {output: (weighted, jet.jacobian)}
 
     def _pushed(self, state: State, environment: Mapping[Value, Any]) -> tuple[State, dict[Value, Jet]]:
-        jets = forward_laplacian(state, _missing(self.cone, environment), environment, self.outputs)
+        jets = forward_laplacian(state, not_computed(self.cone, environment), environment, self.outputs)
         return state, {o: densify(jet, state.coordinates) for o, jet in zip(self.outputs, jets, strict=True)}
 
     def _by_groups(
@@ -299,16 +297,8 @@ class Emission:
         if len(self.outputs) > 1 or self.weights is None:
             reason = "sums with weights of their own are not taken by the adjoint"
             raise Refusal(Ground.WEIGHTS_BY_ADJOINT, reason, self.producer)
-        shape = self.outputs[0].type.shape
-        if math.prod(shape) == 1:
-            return
-        if found.walkers < len(shape):
-            raise NotALaplacian(Ground.NOT_IN_PARTS, "walkers that share the coordinates have no adjoint of each")
-        if any(extent > 1 and axis not in found.marks for axis, extent in enumerate(shape)):
-            reason = "walkers have no adjoint of each: their axes are not known"
-            raise NotALaplacian(Ground.NOT_IN_PARTS, reason)
-        if (why := mixed(self.flat, self.cone, found.x, found.marks.values())) is not None:
-            raise NotALaplacian(why.ground, f"walkers have no adjoint of each: {why.reason}", why.node)
+        if (why := no_adjoint_of_each(self.flat, self.cone, found, found.walkers, self.outputs[0])) is not None:
+            raise why
 
 
 def _producer(value: Value) -> Node:
@@ -340,22 +330,10 @@ def _parts(row: Row) -> list[_Part]:
     return [_Part(number, tuple(k for k, own in enumerate(row) if own == number)) for number in numbers]
 
 
-def _array(weights: Sequence[Fraction], dtype: Any) -> Any:
-    """Weights as an array, by a division where they are no binary fractions."""
-    numerators = np.array([weight.numerator for weight in weights], dtype)
-    denominators = np.array([weight.denominator for weight in weights], dtype)
-    if all(weight.denominator & (weight.denominator - 1) == 0 for weight in weights):
-        return numerators / denominators
-    return jnp.asarray(numerators) / jnp.asarray(denominators)
-
-
 def _times(array: Any, factor: Fraction) -> Any:
     if factor == 1:
         return array
     exact = Fraction(float(factor)) == factor
-    return array * (np.asarray(float(factor), array.dtype) if exact else _array([factor], array.dtype).reshape(()))
-
-
-def _missing(nodes: Sequence[Node], environment: Mapping[Value, Any]) -> list[Node]:
-    """The ``nodes`` with results that are not known."""
-    return [node for node in nodes if not all(value in environment for value in node.results)]
+    return array * (
+        np.asarray(float(factor), array.dtype) if exact else array_of_weights([factor], array.dtype).reshape(())
+    )

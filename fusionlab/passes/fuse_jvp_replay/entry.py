@@ -7,7 +7,6 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import jax
@@ -24,6 +23,9 @@ from fusionlab.hlo.constants import fold
 from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.view import FunctionView, Node, Value
 from fusionlab.hlo.walker_axes import resized_shapes
+from fusionlab.passes.fuse_jvp_replay.combinations import array_of_weights
+from fusionlab.passes.fuse_jvp_replay.decide import Derivation
+from fusionlab.passes.fuse_jvp_replay.evaluating import not_computed
 from fusionlab.passes.fuse_jvp_replay.guards import mixed
 from fusionlab.passes.fuse_jvp_replay.identify import Laplacian
 from fusionlab.passes.fuse_jvp_replay.one_by_one import second_derivatives, shared_values
@@ -52,7 +54,10 @@ class RewrittenEntry:
         self.cone = live_nodes(flat.nodes, [*flat.arguments, found.x], [found.output])
         if chunks > 1 and (why := mixed(flat, self.cone, found.x, [found.marks[found.longest]])) is not None:
             raise NotALaplacian(why.ground, f"the walkers cannot be taken in parts: {why.reason}", why.node)
-        if options.adjoint and (refused := _no_adjoint_of_each(flat, self.cone, found)) is not None:
+        if (
+            options.adjoint
+            and (refused := no_adjoint_of_each(flat, self.cone, found, found.walker_axes, found.output)) is not None
+        ):
             raise refused
         known = [*flat.arguments, found.x, found.output, *found.gradients]
         self.beside = live_nodes(flat.nodes, known, [*self.offsets.values(), *self.factors.values()])
@@ -74,7 +79,7 @@ class RewrittenEntry:
             # Of this environment, values that are not needed yet are computed when they are read.
             environment, laplacian, jacobian = self._jets(raising, environment)
         self.add_sums(environment, laplacian, jacobian)
-        raising.run(_missing(self.rest, environment), environment)
+        raising.run(not_computed(self.rest, environment), environment)
         return tuple(environment[value] for value in self.flat.returns)
 
     def add_sums(self, environment: dict[Value, Any], laplacian: Any, jacobian: Any) -> None:
@@ -83,7 +88,7 @@ class RewrittenEntry:
         with raising.scope(self.producer):
             for value in found.gradients:
                 environment[value] = jnp.moveaxis(jacobian, 0, -1).reshape(value.type.shape)
-            raising.run(_missing(self.beside, environment), environment)  # it may depend on the gradient
+            raising.run(not_computed(self.beside, environment), environment)  # it may depend on the gradient
             squares = None
             if any(d for _, d in found.every_sum.values()):
                 squares = jnp.sum(self.coordinates(environment).weigh(jacobian) * jacobian, 0)
@@ -103,7 +108,7 @@ class RewrittenEntry:
         if found.trip_weights is not None:
             weights = found.trip_weights.array(self.raising, environment)
         elif found.weights:
-            weights = _array(found.weights, np.result_type(environment[found.x]))
+            weights = array_of_weights(found.weights, np.result_type(environment[found.x]))
         return replace(found.coordinates, weights=weights)
 
     def _by_channel(self, target: Value, laplacians: Any, jacobian: Any) -> Any:
@@ -112,12 +117,12 @@ class RewrittenEntry:
         terms: list[list[Any]] = [[] for _ in combination.second]
         for laplacian, (place, channel, weight, _) in zip(laplacians, self.parts, strict=True):
             if place is target:
-                terms[channel].append(laplacian * _array([weight], dtype).reshape(()))
+                terms[channel].append(laplacian * array_of_weights([weight], dtype).reshape(()))
         for own, weights in zip(terms, combination.squares, strict=True):
             if of := [k for k, weight in enumerate(weights) if weight]:  # 0 times what is undefined is undefined
                 first, end = of[0], of[-1] + 1
                 rows = jacobian[first:end] if end - first == len(of) else jacobian[np.array(of)]
-                own.append(jnp.tensordot(_array([weights[k] for k in of], dtype), rows * rows, 1))
+                own.append(jnp.tensordot(array_of_weights([weights[k] for k in of], dtype), rows * rows, 1))
         zero = jnp.zeros(laplacians.shape[1:], dtype)
         totals = [functools.reduce(operator.add, own) if own else zero for own in terms]
         return totals[0] if combination.axis is None else jnp.stack(totals, combination.axis)
@@ -145,7 +150,7 @@ class RewrittenEntry:
 
     def _pushed(self, state: State, environment: Mapping[Value, Any]) -> tuple[State, Jet]:
         """``state`` after the run, and the dense jet of the output."""
-        [jet] = forward_laplacian(state, _missing(self.cone, environment), environment, [self.found.output])
+        [jet] = forward_laplacian(state, not_computed(self.cone, environment), environment, [self.found.output])
         return state, densify(jet, state.coordinates)
 
     def _jets_of_channels(
@@ -158,7 +163,7 @@ class RewrittenEntry:
         if found.by_adjoint:
             seconds, rows = second_derivatives(state, self.flat, self.cone, found.output, environment, found.marks)
             known = dict(environment)
-            raising.run(_missing(self.cone, environment), known)
+            raising.run(not_computed(self.cone, environment), known)
             sums = [jnp.sum(seconds[..., np.array(of)], -1) for *_, of in self.parts]
             return known, jnp.stack(sums), jnp.moveaxis(rows, -1, 0)
         if self.options.adjoint:
@@ -247,21 +252,26 @@ class JointEntry:
         state = State(
             found.x, of, found.walker_axes, raising, found.one, first.options, self.stopped, self.subgradients
         )
-        jets = forward_laplacian(state, _missing(self.cone, environment), environment, self.outputs)
+        jets = forward_laplacian(state, not_computed(self.cone, environment), environment, self.outputs)
         environment = state.environment
         for entry, jet in zip(self.entries, jets, strict=True):
             dense = densify(jet, of)
             entry.add_sums(environment, dense.laplacian, dense.jacobian)
-        raising.run(_missing(self.rest, environment), environment)
+        raising.run(not_computed(self.rest, environment), environment)
         return tuple(environment[value] for value in self.flat.returns)
 
 
-def _no_adjoint_of_each(flat: FunctionView, cone: Sequence[Node], found: Laplacian) -> NotALaplacian | None:
-    """The reason why one reverse pass of all walkers is not that of each: it adds up what one value is to several."""
-    shape = found.output.type.shape
+def no_adjoint_of_each(
+    flat: FunctionView, cone: Sequence[Node], found: Laplacian | Derivation, walkers: int, output: Value
+) -> NotALaplacian | None:
+    """The reason why one reverse pass of all walkers is not that of each: it adds up what one value is to several.
+
+    ``walkers`` is the number of leading axes of x that count them.
+    """
+    shape = output.type.shape
     if math.prod(shape) == 1:
         return None
-    if found.walker_axes < len(shape):
+    if walkers < len(shape):
         return NotALaplacian(Ground.NOT_IN_PARTS, "walkers that share the coordinates have no adjoint of each")
     if any(extent > 1 and axis not in found.marks for axis, extent in enumerate(shape)):
         return NotALaplacian(Ground.NOT_IN_PARTS, "walkers have no adjoint of each: their axes are not known")
@@ -270,19 +280,5 @@ def _no_adjoint_of_each(flat: FunctionView, cone: Sequence[Node], found: Laplaci
     return None
 
 
-def _array(weights: Sequence[Fraction], dtype: Any) -> Any:
-    """Weights as an array, by a division where they are no binary fractions."""
-    numerators = np.array([weight.numerator for weight in weights], dtype)
-    denominators = np.array([weight.denominator for weight in weights], dtype)
-    if all(weight.denominator & (weight.denominator - 1) == 0 for weight in weights):
-        return numerators / denominators
-    return jnp.asarray(numerators) / jnp.asarray(denominators)
-
-
 def _times(array: Any, factor: float) -> Any:
     return array if factor == 1 else array * np.asarray(factor, array.dtype)
-
-
-def _missing(nodes: Sequence[Node], environment: Mapping[Value, Any]) -> list[Node]:
-    """The ``nodes`` with results that are not known."""
-    return [node for node in nodes if not all(value in environment for value in node.results)]

@@ -21,6 +21,11 @@ from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.ops import FLOATS
 from fusionlab.hlo.view import Node, Value, direction_of
 
+DIFFERS = (
+    "differs from the derivative of its value where two values are exactly equal (electrons at one place or at the "
+    "origin, coordinates or parameters of 0)"
+)
+"""What is wrong with a sum that is another function there."""
 _STATES = 4
 """States of the parameters: as they come, without biases, and with one or the other half of them vanishing."""
 

@@ -19,11 +19,11 @@ from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.equivalence.exact.coverage import DataIntegers, indices_of, makes_integers
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import constant_behind, fold, least_of, number_of
-from fusionlab.hlo.dependence import reached
+from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, direction_of, reads, walk
 from fusionlab.hlo.walker_axes import mixes_matrices
-from fusionlab.passes.fuse_jvp_replay.recognise import is_float
+from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian, UncoveredMatch, is_float
 from fusionlab.passes.refusals import Ground
 
 _WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
@@ -160,6 +160,49 @@ class DiscreteValues:
                 seen.update(new)
                 open_ += new
         return False
+
+
+class TextGuards:
+    """The guards of a value that is computed by ``cone``, with the nodes of its regions: see the module.
+
+    ``inputs`` are x and the arguments, ``axes`` those of values that count walkers.
+    """
+
+    def __init__(
+        self,
+        flat: FunctionView,
+        x: Value,
+        inputs: Sequence[Value],
+        cone: Sequence[Node],
+        numbers: ValueNumbers,
+        axes: Mapping[Value, set[int]],
+        discrete: DiscreteValues,
+    ) -> None:
+        self._flat, self._x, self._inputs, self._cone = flat, x, inputs, cone
+        self._numbers, self._axes, self._discrete = numbers, axes, discrete
+        self._shared = {numbers.get(value) for node in cone for value in node.results}
+
+    def require(self, targets: Iterable[Value], subject: str) -> None:
+        """UncoveredMatch or NotALaplacian, of the ``subject``, where one of ``targets`` does not pass."""
+        for target in targets:
+            own, found = self._complaint(target)
+            if found := found or told_apart(self._cone, self._axes):
+                raise UncoveredMatch(found.ground, f"{subject} {found.reason}", found.node)
+            if (found := less_precise(self._cone, own)) is not None:
+                reason = f"{subject} is not taken from its value: {found.reason}"
+                raise NotALaplacian(found.ground, reason, found.node)
+
+    def passes(self, gradient: Value) -> bool:
+        """True if ``gradient`` does."""
+        return self._complaint(gradient)[1] is None
+
+    def _complaint(self, value: Value) -> tuple[dict[Node, None], Complaint | None]:
+        """The nodes that compute ``value`` and have no counterpart in the cone, and what is wrong with them."""
+        computing = live_nodes(self._flat.nodes, self._inputs, [value])
+        nodes = list(walk(computing))
+        own = dict.fromkeys(n for n in nodes if n.results and self._numbers.get(n.results[0]) not in self._shared)
+        found = own_predicates(self._flat, self._x, own, self._cone) or rounded(self._cone, own)
+        return own, found or self._discrete.complaint(computing) or told_apart(nodes, self._axes)
 
 
 def _has_unit_vectors(value: Value) -> bool:

@@ -20,8 +20,7 @@ import contextlib
 import functools
 import itertools
 import math
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -36,35 +35,31 @@ from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import RaiseError, Raising
 from fusionlab.codegen.raising.trips import at_once, in_one_direction, is_polynomial, terms_of
 from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
-from fusionlab.equivalence.exact.field import FieldWithGuards, FieldWithUndefined, PrimeField, primes
+from fusionlab.equivalence.exact.field import FieldWithGuards, PrimeField, primes
 from fusionlab.equivalence.exact.identity import evaluators
-from fusionlab.equivalence.exact.integers import KINDS
-from fusionlab.equivalence.exact.values import Array, Drawn, same_draws
-from fusionlab.equivalence.exact.values import Uncovered as NoExactMeaning
+from fusionlab.equivalence.exact.values import Array, Drawn
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.loops import Sum
-from fusionlab.hlo.value_numbers import ValueNumbers, simplified_view
+from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import FunctionView, Node, Value, reads, walk
-from fusionlab.hlo.walker_axes import Marks, resized_shapes, walker_axes
+from fusionlab.hlo.walker_axes import Marks, united, walker_axes
 from fusionlab.passes.fuse_jvp_replay import combinations, equal_inputs
 from fusionlab.passes.fuse_jvp_replay.combinations import Combination
+from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS, Evaluation, resizable, resized, walkers_to_evaluate
 from fusionlab.passes.fuse_jvp_replay.guards import (
     Complaint,
     DiscreteValues,
+    TextGuards,
     along_matrices,
-    less_precise,
     may_shift,
-    own_predicates,
-    rounded,
     told_apart,
 )
 from fusionlab.passes.fuse_jvp_replay.one_by_one import adjoint_is_defined, second_derivatives
 from fusionlab.passes.fuse_jvp_replay.recognise import (
     CoordinateWeights,
-    LimitReached,
     NotALaplacian,
     TraceCandidate,
     TripWeights,
@@ -72,30 +67,15 @@ from fusionlab.passes.fuse_jvp_replay.recognise import (
     Unevaluated,
     is_float,
 )
-from fusionlab.passes.fuse_jvp_replay.singularity import singularity_tests
-from fusionlab.passes.refusals import Ground, refused
+from fusionlab.passes.refusals import Ground
 
-FEW_ENOUGH = 64
-"""The largest number of walkers of which all are evaluated."""
-_FEWEST_WALKERS, _MOST_WALKERS = 2, 16
-_FLOPS = 1e8
-"""The number of walkers that are evaluated: of about so many FLOPs together in the program, within these limits."""
 FLOPS_OF_ONE_DIRECTION = 1e7
 """FLOPs (model) of the few walkers from which on one direction is evaluated first: below, it does not pay for another
 lowering."""
 MOST_SECONDS, MOST_SECONDS_WITH_WEIGHTS = 600.0, 120.0
 """The limits for the identification of one sum, and of one as a sum with weights, which needs many more samples."""
-AT_ONCE, MOST_ELEMENTS = 2**26, 2**28
-"""The most residues of draws that are evaluated together, if several, and of one draw."""
-_DRAWS = (((0, 1.0), (1, 0.0), (2, 0.75)), ((1, 0.5),))
-"""For each prime the draws: seed, and the probability with which it is steered to make a value of predicates non-zero.
-
-Those of odd seeds have values that pass for NaN or infinity."""
 _SAMPLES_OF_TERMS = 6
 """The number of samples at which the terms of trips are compared: three decide, and the next three again."""
-_DENOMINATORS = (1, 2, 4, 8, 16)
-_MOST_NUMERATOR = 64
-"""The denominators and the largest numerator of a constant factor."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +132,7 @@ class Laplacian:
     @property
     def axes(self) -> Marks:
         """The axes of values that count walkers, along any leading axis."""
-        return _united(self.marks)
+        return united(self.marks)
 
     @property
     def longest(self) -> int:
@@ -164,14 +144,6 @@ class Laplacian:
         if len(longer) != 1 or longer[0] not in self.marks:
             raise NotALaplacian(Ground.NOT_IN_PARTS, f"{list(shape)} walkers cannot be taken in parts")
         return longer[0]
-
-
-def _united(marks: Mapping[int, Marks]) -> Marks:
-    found: Marks = {}
-    for of_axis in marks.values():
-        for value, axes in of_axis.items():
-            found.setdefault(value, set()).update(axes)
-    return found
 
 
 class _Results(NamedTuple):
@@ -196,7 +168,7 @@ class _Results(NamedTuple):
         return field.sum(squares, (rows.ndim - 1,))
 
 
-class Identification:
+class Identification(Evaluation):
     """A sum over directions and the forward Laplacians of candidates, as one program of few walkers."""
 
     def __init__(
@@ -210,9 +182,10 @@ class Identification:
     ) -> None:
         self.candidate, self.flat, self.x, self.numbers = candidate, candidate.flat, x, numbers
         self.outputs, self.deadline = list(outputs), deadline
+        self.subject, self.seconds = candidate.subject, seconds_for(candidate)
         self.walkers = walkers = leading_axes(x, candidate.walkers, candidate.directions)
         self.targets = [t for t in candidate.targets if t.type == candidate.targets[0].type]
-        self.coordinates = _coordinates(self.flat, x, walkers)
+        self.coordinates = coordinates_of(self.flat, x, walkers)
         self.gradients = self._possible_gradients()
         self.initial = {t: candidate.initial[t] for t in self.targets if t in candidate.initial}
         self.factors = {t: candidate.factors[t] for t in self.targets if t in candidate.factors}
@@ -226,18 +199,18 @@ class Identification:
         if not many:
             raise NotALaplacian(Ground.NO_WALKERS, "there are no walkers, and nothing to evaluate")
         self.marks = self._walker_marks(resize)
-        self.axes = _united(self.marks)
+        self.axes = united(self.marks)
         per_walker = program_cost(self.flat).flops / many
-        few = int(np.clip(_FLOPS / max(per_walker, 1), _FEWEST_WALKERS, _MOST_WALKERS))
+        few = walkers_to_evaluate(per_walker)
         self.rounds = 1 if few <= 2 else 2
-        self.raising = Raising(shapes=self._resized(few), fold=True)
+        self.raising = Raising(shapes=resized(self.marks, candidate.walkers, few), fold=True)
         # As many samples modulo each prime as there are equations, and one more for the two factors of one walker.
         samples = math.prod(self._few())
         equations = 2 * self.coordinates.count + combinations.SURPLUS if candidate.weighted else 3 * (samples == 1)
-        more = tuple((len(_DRAWS[0]) + seed, 0.0) for seed in range(-(-equations // samples)))
-        own_draws = (*_DRAWS, _DRAWS[-1]) if candidate.weighted else _DRAWS
+        more = tuple((len(DRAWS[0]) + seed, 0.0) for seed in range(-(-equations // samples)))
+        own_draws = (*DRAWS, DRAWS[-1]) if candidate.weighted else DRAWS
         self.draws = tuple(own + more[len(own) :] for own in own_draws)
-        self.one = Raising(shapes=self._resized(1))
+        self.one = Raising(shapes=resized(self.marks, candidate.walkers, 1))
         self.subgradients = equal_inputs.subgradients(self.flat.walk(), walk(self.cone), numbers)
         self.prepared = Prepared()
         self.lowered = functools.cache(self._lower)
@@ -252,17 +225,6 @@ class Identification:
     def _computing(self, values: Sequence[Value]) -> list[Node]:
         return live_nodes(self.flat.nodes, self.inputs, values)
 
-    def _resized(self, few: int) -> dict[Value, tuple[int, ...]]:
-        """The shapes of values at ``few`` walkers along the longest axis that can be resized, and at two at most along
-        others."""
-        extents = {axis: self.candidate.walkers[axis] for axis in self.marks}
-        longest = max(extents, key=lambda axis: extents[axis], default=None)
-        shapes: dict[Value, tuple[int, ...]] = {}
-        for axis, extent in extents.items():
-            to = min(extent, few if axis == longest else min(few, _FEWEST_WALKERS))
-            shapes = resized_shapes(self.marks[axis], extent, to, shapes)
-        return shapes
-
     def _few(self) -> tuple[int, ...]:
         """The extents of the walkers that are evaluated."""
         return self.raising.shape(self.x)[: self.walkers] if self.walkers else self.raising.shape(self.outputs[0])
@@ -270,27 +232,18 @@ class Identification:
     def _walker_marks(self, resize: bool) -> dict[int, Marks]:
         """For each leading axis that can be resized the axes that count walkers along it; NotALaplacian where the
         others have too many."""
-        marks: dict[int, Marks] = {}
-        kept, because = 1, None
         nodes = list(walk(self._computing(self.targets)))
         raised = list(walk([*self.nodes, *self.cone]))
         counting = self.x if self.walkers else self.outputs[0]
-        for axis, extent in enumerate(self.candidate.walkers):
-            if extent == 1 and len(self.candidate.walkers) > 1:
-                continue
+
+        def marks_of(axis: int) -> Marks | Complaint | None:
             found = walker_axes(self.flat, [(counting, axis)]) if resize else {}
             # As many walkers as coordinates may be taken for one another: then the program keeps its own number.
             apart = found.get(counting) == {axis} and (counting is self.x or self.x not in found)
-            if (complaint := told_apart(nodes, found) or along_matrices(raised, found)) is None and apart:
-                marks[axis] = found
-            else:
-                kept *= extent
-                because = complaint or because
-        if kept > FEW_ENOUGH:
-            unknown = Complaint(Ground.WALKERS_UNKNOWN, "a few of them cannot be told from their shapes")
-            ground, why, node = because or unknown
-            raise NotALaplacian(ground, f"{kept} walkers are too many to evaluate, and {why}", node)
-        return marks
+            complaint = told_apart(nodes, found) or along_matrices(raised, found)
+            return found if complaint is None and apart else complaint
+
+        return resizable(self.candidate.walkers, marks_of)
 
     def _possible_gradients(self) -> list[Value]:
         """Values that have one number per coordinate and depend on them."""
@@ -351,10 +304,10 @@ class Identification:
 
         if not all(map(self._counts_walkers, sums)):
             return self.outputs
-        lowered = self._view_of(results)
+        lowered = self.view_of(results)
         [p], draws = primes(1), range(-(-_SAMPLES_OF_TERMS // math.prod(self._few())))
-        batches = self._batches(lowered, FieldWithGuards(p, draws))
-        samples = [self._outputs(lowered, Evaluator(part, self.prepared), arguments) for part, arguments in batches]
+        batches = self.batches(lowered, FieldWithGuards(p, draws))
+        samples = [self.evaluated(lowered, Evaluator(part, self.prepared), arguments) for part, arguments in batches]
         terms, *derivatives = map(_rows, zip(*samples, strict=True))
         count = len(self.outputs)
 
@@ -428,9 +381,9 @@ class Identification:
         """True if the derivatives of ``output`` are the same without those through ``stopped``, in all draws."""
         at = self.outputs.index(output) - len(self.outputs)  # the last results are the derivatives of the outputs
         both = [only_result(self.lowered(each, self.directional), at) for each in (stopped, ())]
-        for p, draws in zip(primes(len(_DRAWS)), _DRAWS, strict=True):
-            for part, arguments in self._batches(both[0], FieldWithGuards(p, [seed for seed, _ in draws])):
-                [without], [whole] = (self._outputs(each, Evaluator(part, self.prepared), arguments) for each in both)
+        for p, draws in zip(primes(len(DRAWS)), DRAWS, strict=True):
+            for part, arguments in self.batches(both[0], FieldWithGuards(p, [seed for seed, _ in draws])):
+                [without], [whole] = (self.evaluated(each, Evaluator(part, self.prepared), arguments) for each in both)
                 if _differ(without, whole):
                     return False
         return True
@@ -476,7 +429,7 @@ class Identification:
                 seconds, rows = self._one_by_one(given, stopped)
             return _Results(sums, [], seconds, gradients, weights, rows)
 
-        return self._view_of(results, directional)
+        return self.view_of(results, [(self.coordinates.count,)] if directional else [])
 
     def _jets(
         self, given: Mapping[Value, Any], stopped: tuple[Value, ...], seeds: Any, weights: Sequence[Any] = ()
@@ -495,28 +448,6 @@ class Identification:
         every = np.eye(self.coordinates.count)[:, None]  # [K, 1, K]
         _, laps, rows = jax.vmap(functools.partial(self._jets, given, stopped))(every)
         return [jnp.moveaxis(lap, 0, -1) for lap in laps], [jnp.moveaxis(row[:, 0], 0, -1) for row in rows]
-
-    def _view_of(self, results: Callable[..., Any], directional: bool = False) -> FunctionView:
-        """``results`` of the inputs and, if ``directional``, a direction; Unevaluated where it cannot be lowered."""
-        types = [jax.ShapeDtypeStruct(self.raising.shape(v), self.raising.dtype(v.type)) for v in self.inputs]
-        if directional:
-            types.append(jax.ShapeDtypeStruct((self.coordinates.count,), types[0].dtype))
-        with jax.enable_x64(True):
-            try:
-                lowered = jax.jit(results, keep_unused=True).trace(*types).lower(lowering_platforms=("cpu",))
-            except (RaiseError, NotImplementedError, TypeError, ValueError) as error:
-                if isinstance(error, TypeError | ValueError) and not self.marks:
-                    raise  # shapes that do not fit are expected only where axes are taken for those of walkers
-                said = refused(error) if isinstance(error, RaiseError | NotImplementedError) else None
-                why = said.reason if said is not None else str(error).splitlines()[0]
-                reason = f"{self.candidate.subject} cannot be evaluated: {why}"
-                if said is None:
-                    raise Unevaluated(Ground.AXES_MISTAKEN, reason) from error
-                raise Unevaluated(said.ground, reason, said.op) from error
-        view = simplified_view(lowered.compiler_ir("stablehlo"))
-        found = replace(view, nodes=live_nodes(view.nodes, view.arguments, view.returns))
-        self.prepared.unguarded |= singularity_tests(found)
-        return found
 
     def _state(self, of: Coordinates, stopped: tuple[Value, ...], seeds: Any = None) -> State:
         return State(self.x, of, self.walkers, self.raising, self.one, self.options, stopped, self.subgradients, seeds)
@@ -566,7 +497,7 @@ class Identification:
         pairs = list(itertools.product(range(len(self.outputs)), fitting))
         for p, draws in zip(primes(combinations.PRIMES), self.draws, strict=True):
             share = dict(draws)
-            for part, arguments in self._batches(lowered, FieldWithGuards(p, list(share))):
+            for part, arguments in self.batches(lowered, FieldWithGuards(p, list(share))):
                 shares = [share[seed] for seed in part.seeds]
                 for [evaluator] in evaluators(part, shares, self.prepared, 1, self.rounds):
                     samples.setdefault(p, []).append(self._results(lowered, evaluator, arguments))
@@ -628,7 +559,7 @@ class Identification:
         unlike: set[tuple[int, int]] = set()
         for p, draws in zip(primes(len(self.draws)), self.draws, strict=True):
             share = dict(draws)
-            for part, arguments in self._batches(lowered, FieldWithGuards(p, list(share))):
+            for part, arguments in self.batches(lowered, FieldWithGuards(p, list(share))):
                 shares = [share[seed] for seed in part.seeds]
                 for [evaluator] in evaluators(part, shares, self.prepared, 1, self.rounds):
                     results = self._results(lowered, evaluator, arguments)
@@ -662,50 +593,18 @@ class Identification:
             found.append(replace(laplacian, trip_weights=self.candidate.weights))
         return sorted(found, key=lambda match: (match.squares != 0, match.scale != 1))
 
-    def _batches(
-        self, lowered: FunctionView, field: PrimeField, change: Callable[[int, Array], Array] = lambda _, array: array
-    ) -> Iterator[tuple[PrimeField, list[Drawn]]]:
-        """``field`` for the draws that are evaluated together, all or as many as memory allows, and their arguments."""
-        size = elements_at_once(lowered, self.prepared)
-        if size > MOST_ELEMENTS:
-            held = f"{size:,} numbers are held at once, more than {MOST_ELEMENTS:,}"
-            reason = f"{self.candidate.subject} is too large to be identified: {held}"
-            raise LimitReached(Ground.TOO_LARGE, reason)
-        draws, some = len(field.seeds), max(AT_ONCE // max(size, 1), 1)
-        integers = self.prepared.integers_of(lowered)
-        field = type(field)(field.p, field.seeds, integers)
-        arrays = [change(i, held.array) for i, held in enumerate(Evaluator(field).drawn_arguments(lowered))]
-        for at in range(0, draws, some):
-            part = type(field)(field.p, field.seeds[at : at + some], integers)
-            yield part, [Drawn(array[at : at + some]) for array in arrays]
-
     def _results(self, lowered: FunctionView, evaluator: Evaluator, arguments: list[Drawn]) -> _Results:
-        parts = iter(self._outputs(lowered, evaluator, arguments))
+        parts = iter(self.evaluated(lowered, evaluator, arguments))
         weights = 0 if self.candidate.weights is None else 1
         outputs = len(self.outputs)
         values = 0 if self.candidate.weighted else outputs
         counts = (len(self.targets), values, outputs, len(self.gradients), weights, outputs)
         return _Results(*([next(parts) for _ in range(count)] for count in counts))
 
-    def _outputs(self, lowered: FunctionView, evaluator: Evaluator, arguments: list[Drawn]) -> list[Array]:
-        def tick() -> None:
-            if time.monotonic() > self.deadline:
-                reason = f"{self.candidate.subject} was not identified within {seconds_for(self.candidate):g} s"
-                raise LimitReached(Ground.TOO_LONG, reason)
-
-        evaluator.tick = tick
-        try:
-            return same_draws(evaluator.outputs(lowered, arguments))
-        except NoExactMeaning as error:
-            reason = f"{self.candidate.subject} has no exact meaning: {error}"
-            raise Unevaluated(Ground.NO_EXACT_MEANING, reason) from error
-
     def _scale(self, residues: Mapping[int, int]) -> float | None:
         """The real number with these residues by prime, if it is a fraction of small integers or a constant."""
-        for denominator in _DENOMINATORS:
-            found = {(residue * denominator + p // 2) % p - p // 2 for p, residue in residues.items()}
-            if len(found) == 1 and abs(numerator := found.pop()) <= _MOST_NUMERATOR:
-                return numerator / denominator
+        if (fraction := combinations.small_fraction(residues)) is not None:
+            return fraction
         constants = (node.results[0] for node in self.flat.walk() if node.op is ops.CONSTANT)
         for number in map(number_of, filter(is_float, constants)):
             if number is not None and math.isfinite(number):
@@ -718,18 +617,9 @@ class Identification:
         self, lowered: FunctionView, match: Laplacian, gradients: Sequence[Value]
     ) -> tuple[Value, ...]:
         """The ``gradients`` that are derivatives at equal inputs; UncoveredMatch if the sum is no Laplacian there."""
-        [p] = primes(1)
         at = self.outputs.index(match.output)
-        of, sets = self.coordinates, math.prod(self._few()) if self.walkers else 1
-        # Each tie with each kind of integers, where the program has integers as arguments.
-        kinds = range(KINDS if any(value.dtype in ops.INTEGERS for value in self.inputs) else 1)
-        fields = [FieldWithUndefined(p, [seed + kind for seed in equal_inputs.draws(sets)]) for kind in kinds]
-
-        def change(number: int, array: Array) -> Array:
-            return equal_inputs.coincident(number, array, of.electrons, of.each)
-
-        batches = (self._batches(lowered, field, change) for field in fields)
-        for part, arguments in itertools.chain.from_iterable(batches):
+        sets = math.prod(self._few()) if self.walkers else 1
+        for part, arguments in self.batches_at_equal_inputs(lowered, self.inputs, sets):
             results = self._results(lowered, Evaluator(part, self.prepared), arguments)
             rows, undefined = results.rows[at], False
             if results.values:  # as the logarithm of a wave function without amplitude: it has no derivatives
@@ -738,11 +628,7 @@ class Identification:
                 total = results.sums[self.targets.index(target)]
                 known = ~(np.isnan(total) | undefined)
                 if (total[known] != self._expected(match, target, results, at, part)[known]).any():
-                    raise UncoveredMatch(
-                        Ground.TIES,
-                        f"{self.candidate.subject} differs from the derivative of its value where two values are "
-                        "exactly equal (electrons at one place or at the origin, coordinates or parameters of 0)",
-                    )
+                    raise UncoveredMatch(Ground.TIES, f"{self.subject} {equal_inputs.DIFFERS}")
             known = ~(np.isnan(results.sums[self.targets.index(match.target)]) | undefined)
             known = known.all(-1) if self.candidate.weighted else known
             given = ((g, results.gradients[self.gradients.index(g)].reshape(rows.shape)[known]) for g in gradients)
@@ -777,24 +663,10 @@ class Identification:
 
         ``cone`` are the nodes that compute the output, with those of their regions. See ``guards``.
         """
-        shared = {self.numbers.get(value) for node in cone for value in node.results}
         discrete = DiscreteValues(self.flat, self._computing([match.output]), self.x, self.inputs)
-
-        def complaint_of(value: Value) -> tuple[dict[Node, None], Complaint | None]:
-            computing = self._computing([value])
-            nodes = list(walk(computing))
-            own = dict.fromkeys(n for n in nodes if n.results and self.numbers.get(n.results[0]) not in shared)
-            found = own_predicates(self.flat, self.x, own, cone) or rounded(cone, own)
-            return own, found or discrete.complaint(computing) or told_apart(nodes, self.axes)
-
-        for target in match.every_sum:
-            own, found = complaint_of(target)
-            if found := found or told_apart(cone, self.axes):
-                raise UncoveredMatch(found.ground, f"{self.candidate.subject} {found.reason}", found.node)
-            if (found := less_precise(cone, own)) is not None:
-                reason = f"{self.candidate.subject} is not taken from its value: {found.reason}"
-                raise NotALaplacian(found.ground, reason, found.node)
-        return [gradient for gradient in match.gradients if complaint_of(gradient)[1] is None]
+        guards = TextGuards(self.flat, self.x, self.inputs, list(cone), self.numbers, self.axes, discrete)
+        guards.require(match.every_sum, self.subject)
+        return [gradient for gradient in match.gradients if guards.passes(gradient)]
 
 
 def leading_axes(x: Value, walkers: tuple[int, ...], count: int) -> int:
@@ -804,7 +676,7 @@ def leading_axes(x: Value, walkers: tuple[int, ...], count: int) -> int:
     return axes if shape[:axes] == walkers and math.prod(shape[axes:]) == count else 0
 
 
-def _coordinates(flat: FunctionView, x: Value, walkers: int) -> Coordinates:
+def coordinates_of(flat: FunctionView, x: Value, walkers: int) -> Coordinates:
     """Those of ``x`` [*walkers, ...], one to three of each electron by its last axis, or by the longest of a reshape's.
 
     Of a vector that is not reshaped, 3 if it can be divided by 3. What is grouped in another way than in the program
@@ -830,29 +702,6 @@ def only_result(function: FunctionView, at: int) -> FunctionView:
     """``function`` with its result number ``at`` alone."""
     returns = (function.returns[at],)
     return replace(function, returns=returns, nodes=live_nodes(function.nodes, function.arguments, returns))
-
-
-def elements_at_once(function: FunctionView, prepared: Prepared) -> int:
-    """The peak number of elements of live values of ``function``, without those inside its loops.
-
-    A broadcast is a view in evaluation: it counts as its operand, which it keeps.
-    """
-
-    def held(value: Value) -> int:
-        node = value.producer
-        kept = node.operands[0] if node is not None and node.op is ops.BROADCAST_IN_DIM else value
-        return math.prod(kept.type.shape)
-
-    def elements(values: Iterable[Value]) -> int:
-        return sum(map(held, values))
-
-    units, dying = prepared.units_of(function, fuses=True)
-    most = alive = elements(function.arguments)
-    for unit in units:
-        alive += elements(unit.results)
-        most = max(most, alive)
-        alive -= elements(dying.get(unit, ()))
-    return most
 
 
 def _rows(arrays: Sequence[Array]) -> Array:

@@ -12,53 +12,48 @@ from __future__ import annotations
 
 import functools
 import math
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from fusionlab.codegen.laplacian.interpreter import forward_laplacian
 from fusionlab.codegen.laplacian.jet import Coordinates, densify
 from fusionlab.codegen.laplacian.state import Options, State
-from fusionlab.codegen.raising import RaiseError, Raising
+from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.codegen.raising.trips import accumulated
 from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
 from fusionlab.equivalence.exact.field import FieldWithGuards, PrimeField, primes
 from fusionlab.equivalence.exact.identity import evaluators
-from fusionlab.equivalence.exact.values import Array, Drawn, same_draws
-from fusionlab.equivalence.exact.values import Uncovered as NoExactMeaning
+from fusionlab.equivalence.exact.values import Array, Drawn
 from fusionlab.hlo import ops
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.dependence import live_nodes, reached
-from fusionlab.hlo.loops import Invariant, Loop
-from fusionlab.hlo.value_numbers import ValueNumbers, simplified_view
+from fusionlab.hlo.loops import Loop
+from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values, reads, walk
-from fusionlab.hlo.walker_axes import Marks, resized_shapes, walker_axes
-from fusionlab.passes.fuse_jvp_replay import equal_inputs, identify
+from fusionlab.hlo.walker_axes import Marks, united, walker_axes
+from fusionlab.passes.fuse_jvp_replay import equal_inputs
+from fusionlab.passes.fuse_jvp_replay.combinations import small_fraction
 from fusionlab.passes.fuse_jvp_replay.directions import UnitRows
+from fusionlab.passes.fuse_jvp_replay.evaluating import (
+    DRAWS,
+    Evaluation,
+    not_computed,
+    resizable,
+    resized,
+    walkers_to_evaluate,
+)
 from fusionlab.passes.fuse_jvp_replay.guards import Complaint, along_matrices, told_apart
-from fusionlab.passes.fuse_jvp_replay.identify import FEW_ENOUGH, _united
-from fusionlab.passes.fuse_jvp_replay.identify import _coordinates as coordinates_of
-from fusionlab.passes.fuse_jvp_replay.recognise import LimitReached, NotALaplacian, Unevaluated, is_float
-from fusionlab.passes.fuse_jvp_replay.singularity import singularity_tests
-from fusionlab.passes.refusals import Ground, refused
+from fusionlab.passes.fuse_jvp_replay.identify import coordinates_of
+from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian, is_float
+from fusionlab.passes.refusals import Ground
 
-_FEWEST_WALKERS, _MOST_WALKERS, _FLOPS = 2, 16, 1e8
-"""The number of walkers that are evaluated: of about so many FLOPs together in the program, within these limits."""
-_DRAWS = (((0, 1.0), (1, 0.0), (2, 0.75)), ((1, 0.5),))
-"""For each prime the draws: seed, and the probability with which it is steered to make a value of predicates non-zero.
-
-Those of odd seeds have values that pass for NaN or infinity."""
 _FIRST = ((3, 0.0),)
 """The draw that is evaluated first, without steering: most candidates are none."""
-_DENOMINATORS = (1, 2, 4, 8, 16)
-_MOST_NUMERATOR = 64
-"""The denominators and the largest numerator of a constant factor of a product."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,11 +209,11 @@ def is_affine(node: Node, directed: Collection[Value]) -> bool:
     return node.op.derivative != "product" or sum(value in directed for value in node.operands) == 1
 
 
-class ProductTrial:
+class ProductTrial(Evaluation):
     """The candidates for products of directions of the ``places`` of a function, and for F, the ``outputs`` of ``x``.
 
-    Everything is evaluated at a few walkers. ``varied`` are the seeds of constants that are replaced by directions;
-    others stay the unit vectors that they are.
+    Everything is evaluated at a few walkers. The seeds of the places are replaced by directions; other unit vectors
+    stay what they are.
     """
 
     def __init__(
@@ -230,7 +225,9 @@ class ProductTrial:
         outputs: Sequence[Value],
         numbers: ValueNumbers,
         deadline: float = math.inf,
+        seconds: float = math.inf,
     ) -> None:
+        self.subject, self.seconds = "the sum over directions", seconds
         self.flat, self.places, self.x, self.walkers, self.outputs = flat, places, x, leading, list(outputs)
         self.deadline, self.prepared = deadline, Prepared()
         self.coordinates = coordinates_of(flat, x, leading)
@@ -249,15 +246,14 @@ class ProductTrial:
         self.nodes = self._live(wanted, [x, *self.constants])[0]
         self.cone = live_nodes(flat.nodes, self.inputs, self.outputs)
         self.marks = self._walker_marks()
-        self.axes = _united(self.marks)
+        self.axes = united(self.marks)
         many = math.prod(x.type.shape[:leading])
         if not many:
             raise NotALaplacian(Ground.NO_WALKERS, "there are no walkers, and nothing to evaluate")
-        per_walker = program_cost(flat).flops / max(many, 1)
-        few = int(np.clip(_FLOPS / max(per_walker, 1), _FEWEST_WALKERS, _MOST_WALKERS))
+        few = walkers_to_evaluate(program_cost(flat).flops / many)
         self.rounds = 1 if few <= 2 else 2
-        self.raising = Raising(shapes=self._resized(few), fold=True)
-        self.one = Raising(shapes=self._resized(1))
+        self.raising = Raising(shapes=resized(self.marks, x.type.shape, few), fold=True)
+        self.one = Raising(shapes=resized(self.marks, x.type.shape, 1))
         self.subgradients = equal_inputs.subgradients(flat.walk(), walk(self.cone), numbers)
         self.lowered = functools.cache(self._lowered)
 
@@ -267,35 +263,15 @@ class ProductTrial:
 
     def _walker_marks(self) -> dict[int, Marks]:
         """The axes that count walkers, along each leading axis of x that can be resized."""
-        marks: dict[int, Marks] = {}
-        nodes, kept, because = list(walk([*self.nodes, *self.cone])), 1, None
+        nodes = list(walk([*self.nodes, *self.cone]))
         inside = [n for p in self.places if p.loop is not None for n in walk(p.region.nodes)]
-        for axis in range(self.walkers):
-            extent = self.x.type.shape[axis]
-            if extent == 1 and self.walkers > 1:
-                continue
+
+        def marks_of(axis: int) -> Marks | Complaint | None:
             found = walker_axes(self.flat, [(self.x, axis)])
             complaint = told_apart(nodes, found) or along_matrices([*nodes, *inside], found)
-            if complaint is None and found.get(self.x) == {axis}:
-                marks[axis] = found
-            else:
-                kept *= extent
-                because = complaint or because
-        if kept > FEW_ENOUGH:
-            unknown = Complaint(Ground.WALKERS_UNKNOWN, "a few of them cannot be told from their shapes")
-            ground, why, node = because or unknown
-            raise NotALaplacian(ground, f"{kept} walkers are too many to evaluate, and {why}", node)
-        return marks
+            return found if complaint is None and found.get(self.x) == {axis} else complaint
 
-    def _resized(self, few: int) -> dict[Value, tuple[int, ...]]:
-        """The shapes of values at ``few`` walkers along the longest axis that can be resized, at two along others."""
-        extents = {axis: self.x.type.shape[axis] for axis in self.marks}
-        longest = max(extents, key=lambda axis: extents[axis], default=None)
-        shapes: dict[Value, tuple[int, ...]] = {}
-        for axis, extent in extents.items():
-            to = min(extent, few if axis == longest else min(few, _FEWEST_WALKERS))
-            shapes = resized_shapes(self.marks[axis], extent, to, shapes)
-        return shapes
+        return resizable(self.x.type.shape[: self.walkers], marks_of)
 
     def _possible_gradients(self) -> list[Value]:
         """Values that have one number per coordinate of some output, and depend on x but on no direction."""
@@ -352,7 +328,7 @@ class ProductTrial:
             for place in self.places:
                 if place.loop is None:
                     environment.update({seed.value: self._seeded(seed, d, e, u, v) for seed in place.seeds})
-            self.raising.run(_missing(self.nodes, environment), environment)
+            self.raising.run(not_computed(self.nodes, environment), environment)
             found: dict[Cut, Any] = {}
             for place in self.places:
                 own = [cut for cut in self.candidates if cut.place is place]
@@ -378,30 +354,6 @@ class ProductTrial:
         """True if one trip of some place pushes several directions."""
         return any(cut.seed.rows > 1 for cut in self.candidates)
 
-    def view_of(
-        self, results: Callable[..., Any], more: Sequence[tuple[int, ...]] = (), inputs: Sequence[Value] | None = None
-    ) -> FunctionView:
-        """``results`` of the inputs and of ``more`` floats; Unevaluated where it cannot be lowered."""
-        inputs = self.inputs if inputs is None else inputs
-        types = [jax.ShapeDtypeStruct(self.raising.shape(v), self.raising.dtype(v.type)) for v in inputs]
-        types += [jax.ShapeDtypeStruct(shape, types[0].dtype) for shape in more]
-        with jax.enable_x64(True):
-            try:
-                lowered = jax.jit(results, keep_unused=True).trace(*types).lower(lowering_platforms=("cpu",))
-            except (RaiseError, NotImplementedError, TypeError, ValueError) as error:
-                if isinstance(error, TypeError | ValueError) and not self.marks:
-                    raise  # shapes that do not fit are expected only where axes are taken for those of walkers
-                said = refused(error) if isinstance(error, RaiseError | NotImplementedError) else None
-                why = said.reason if said is not None else str(error).splitlines()[0]
-                reason = f"the products cannot be evaluated: {why}"
-                if said is None:
-                    raise Unevaluated(Ground.AXES_MISTAKEN, reason) from error
-                raise Unevaluated(said.ground, reason, said.op) from error
-        view = simplified_view(lowered.compiler_ir("stablehlo"))
-        found = replace(view, nodes=live_nodes(view.nodes, view.arguments, view.returns))
-        self.prepared.unguarded |= singularity_tests(found)
-        return found
-
     def _seeded(self, seed: UnitRows, d: Any, e: Any, u: Any, v: Any) -> Any:
         """Directions in the place of the unit vectors of ``seed``."""
         shape, kept = self.raising.shape(seed.value), seed.places.shape[1:]
@@ -421,10 +373,9 @@ class ProductTrial:
         loop, body = place.loop, place.region
         assert loop is not None
         known = {value: environment[value] for value in free_values(body) if value in environment}
-        invariant = {body.arguments[i]: loop.node.operands[i] for i in loop.indices(Invariant)}
-        known |= {inner: environment[outer] for inner, outer in invariant.items() if outer in environment}
+        known |= {inner: environment[outer] for inner, outer in loop.unchanged.items() if outer in environment}
         known |= {seed.value: self._seeded(seed, *directions) for seed in place.seeds}
-        self.raising.run(_missing(live_nodes(body.nodes, list(known), values), known), known)
+        self.raising.run(not_computed(live_nodes(body.nodes, list(known), values), known), known)
         return known
 
     def _along(
@@ -448,7 +399,7 @@ class ProductTrial:
                  for order in ((2,) if cut.axes is not None else (2, 1))]  # fmt: skip
         alive: dict[tuple[Cut, int, int], dict[int, int]] = {pair: {} for pair in pairs}
         gradients = {(i, f) for i in range(len(self.gradients)) for f in range(count)}
-        for p, draws in ((primes(1)[0], _FIRST), *zip(primes(len(_DRAWS)), _DRAWS, strict=True)):
+        for p, draws in ((primes(1)[0], _FIRST), *zip(primes(len(DRAWS)), DRAWS, strict=True)):
             share = dict(draws)
             for part, arguments in self.batches(lowered, FieldWithGuards(p, list(share))):
                 shares = [share[seed] for seed in part.seeds]
@@ -468,39 +419,10 @@ class ProductTrial:
                         return [], set()
         cuts = []
         for (cut, f, order), residues in alive.items():
-            if len(residues) == len(_DRAWS) and (factor := _number(residues)) is not None:
+            if len(residues) == len(DRAWS) and (factor := small_fraction(residues)) is not None:
                 rows = cut.rows_of(self.raising.shape(cut.value), self.raising.shape(self.outputs[f]))
                 cuts.append(replace(cut, order=order, output=self.outputs[f], scale=factor, rows=rows))
         return cuts, {(self.gradients[i], self.outputs[f]) for i, f in gradients}
-
-    def batches(
-        self, lowered: FunctionView, field: PrimeField, change: Callable[[int, Array], Array] = lambda _, array: array
-    ) -> Iterator[tuple[Any, list[Drawn]]]:
-        """``field`` for the draws that are evaluated together, all or as many as memory allows, and their arguments."""
-        size = identify.elements_at_once(lowered, self.prepared)
-        if size > identify.MOST_ELEMENTS:
-            held = f"{size:,} numbers are held at once, more than {identify.MOST_ELEMENTS:,}"
-            raise LimitReached(Ground.TOO_LARGE, f"the products are too large to be identified: {held}")
-        draws, some = len(field.seeds), max(identify.AT_ONCE // max(size, 1), 1)
-        integers = self.prepared.integers_of(lowered)
-        field = type(field)(field.p, field.seeds, integers)
-        arrays = [change(i, held.array) for i, held in enumerate(Evaluator(field).drawn_arguments(lowered))]
-        for at in range(0, draws, some):
-            part = type(field)(field.p, field.seeds[at : at + some], integers)
-            yield part, [Drawn(array[at : at + some]) for array in arrays]
-
-    def evaluated(self, lowered: FunctionView, evaluator: Evaluator, arguments: list[Drawn]) -> list[Array]:
-        """The results of ``lowered``; LimitReached after the deadline, Unevaluated without exact meaning."""
-
-        def tick() -> None:
-            if time.monotonic() > self.deadline:
-                raise LimitReached(Ground.TOO_LONG, "the products were not identified in time")
-
-        evaluator.tick = tick
-        try:
-            return same_draws(evaluator.outputs(lowered, arguments))
-        except NoExactMeaning as error:
-            raise Unevaluated(Ground.NO_EXACT_MEANING, f"the products have no exact meaning: {error}") from error
 
     def results(self, arrays: Sequence[Array], arguments: Sequence[Drawn]) -> _Derivatives:
         count, forms = len(self.outputs), 3 if self.has_rows else 1
@@ -588,15 +510,6 @@ def _ratio(ours: Array, expected: Array, p: int) -> int | None:
     return number if number and not ((a - number * b) % p).any() else None
 
 
-def _number(residues: Mapping[int, int]) -> float | None:
-    """The fraction of small integers with these residues by prime."""
-    for denominator in _DENOMINATORS:
-        found = {(residue * denominator + p // 2) % p - p // 2 for p, residue in residues.items()}
-        if len(found) == 1 and abs(numerator := found.pop()) <= _MOST_NUMERATOR:
-            return numerator / denominator
-    return None
-
-
 def towards_results(place: Place) -> list[Node]:
     """The nodes of a place that compute what a loop accumulates; all of those of a function."""
     loop, region = place.loop, place.region
@@ -623,7 +536,7 @@ def _telling_trips_apart(place: Place, directed: Collection[Value]) -> set[Value
     if place.loop is None:
         return set()
     body, seeds = place.region, {seed.value for seed in place.seeds}
-    fixed = {body.arguments[i]: place.loop.node.operands[i] for i in place.loop.indices(Invariant)}
+    fixed = place.loop.unchanged
     found = {a for a in body.arguments if a not in fixed or fixed[a] in directed}
     found |= {value for value in free_values(body) if value in directed}
     for node in body.nodes:
@@ -636,16 +549,11 @@ def _read_by(place: Place, values: Sequence[Value]) -> list[Value]:
     """What ``values`` of a loop's body are computed from outside it, beside directions."""
     loop, body = place.loop, place.region
     assert loop is not None
-    invariant = {body.arguments[i]: loop.node.operands[i] for i in loop.indices(Invariant)}
-    captured = free_values(body)
+    invariant, captured = loop.unchanged, free_values(body)
     seeds = [seed.value for seed in place.seeds]
     nodes = live_nodes(body.nodes, [*seeds, *invariant, *captured], values)
     used = {value for node in nodes for value in reads(node)}
     return [*(v for v in captured if v in used), *(outer for inner, outer in invariant.items() if inner in used)]
-
-
-def _missing(nodes: Sequence[Node], environment: Mapping[Value, Any]) -> list[Node]:
-    return [node for node in nodes if not all(value in environment for value in node.results)]
 
 
 def _intervals(shape: tuple[int, ...], count: int) -> list[tuple[int, int]]:

@@ -14,14 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax.numpy as jnp
-import networkx as nx
 from jax import lax
 
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.trips import per_trip, read_by_trips
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold
-from fusionlab.hlo.dependence import reached, sources_of
+from fusionlab.hlo.dependence import on_every_way, reached, sources_of
 from fusionlab.hlo.loops import Counter, Invariant, Loop, Stacked, Sum
 from fusionlab.hlo.ops import WIDE_FLOATS
 from fusionlab.hlo.replay import Replay, identity_extent
@@ -367,27 +366,14 @@ def weighted_without_loop(candidate: TraceCandidate) -> Iterator[TraceCandidate]
 def _with_channels(flat: FunctionView, extent: int, output: TensorType) -> list[Value]:
     """The values of one axis more than ``output``, of ``extent`` elements at most, through which alone the results
     depend on directions, those of the fewest elements first: the diagonal of a Hessian, or its sum by particle."""
-    values = _likely_directions(flat, extent)
-    directed, walkers = reached(flat, values), output.shape
-    if not values or directed.isdisjoint(flat.returns):
-        return []
-    graph, start, end = nx.DiGraph(), "start", "end"
-    graph.add_edges_from((start, value) for value in values)
-    graph.add_edges_from((value, end) for value in flat.returns if value in directed)
-    for node in flat.nodes:
-        graph.add_edges_from((read, result) for read in reads(node) if read in directed for result in node.results)
-    above, ways = nx.immediate_dominators(graph, start), list[Value]()
-    at = above[end]
-    while at != start:
-        ways.append(at)
-        at = above[at]
+    ways, walkers = on_every_way(flat, _likely_directions(flat, extent)), output.shape
 
     def fits(value: Value) -> bool:
         shape, axes = value.type.shape, range(len(value.type.shape))
         others = [(*shape[:axis], *shape[axis + 1 :]) for axis in axes if shape[axis] <= extent]
         return value.dtype == output.dtype and walkers in others
 
-    return sorted(filter(fits, reversed(ways)), key=lambda value: math.prod(value.type.shape))[:_MOST_TARGETS]
+    return sorted(filter(fits, ways), key=lambda value: math.prod(value.type.shape))[:_MOST_TARGETS]
 
 
 def _coordinate_weights(

@@ -57,8 +57,8 @@ _MOST_FLOPS = 0.8
 _MOST_VIEWS = 16
 """The most programs of which what was identified in them is kept."""
 ASKS_FOR_PRODUCTS = False
-"""Whether the five steps (``decide``, ``emit``) are asked where no sum is identified: not before the tests of planted
-terms that they rewrite rightly, instead of refusing them, are told apart (docs/decisions/0014)."""
+"""Whether the five steps (``decide``, ``emit``) run where no sum is identified. Off: tests of planted terms expect
+refusals where these rewrite correctly (docs/decisions/0014)."""
 _WITHOUT_LOOP = (True, True, math.inf)
 """The likeness to a replay (``Replay.likeness``) of a sum over directions without a loop."""
 
@@ -127,9 +127,7 @@ class SumSite:
         if isinstance(found, Replay) and found.blockers:
             blocker = found.blockers[0]
             raise NotALaplacian(ground_of_blocker(blocker), blocker.reason, blocker.node)
-        if self._effect is not None:
-            reason = f"{self._effect.label} has an effect, which a rebuilt entry would not have"
-            raise NotALaplacian(Ground.EFFECT, reason, self._effect)
+        _require_no_effect(self._effect)
         try:
             candidate = found if isinstance(found, TraceCandidate) else recognise.candidate_of_loop(flat, found)
             if candidate.replay is None and candidate.weighted and not _may_pay(candidate):
@@ -172,15 +170,26 @@ class Pushed:
         """What is summed; Refusal if it is no Laplacian."""
         if self._known is None:
             try:
-                if self._effect is not None:
-                    reason = f"{self._effect.label} has an effect, which a rebuilt entry would not have"
-                    raise NotALaplacian(Ground.EFFECT, reason, self._effect)
+                _require_no_effect(self._effect)
                 self._known = decided(self.flat, self.places, self.extent)
             except (Refusal, RaiseError) as reason:
                 self._known = refused(reason)  # without its traceback, which would keep all of the search
         if isinstance(self._known, Refusal):
             raise self._known.again()
         return self._known
+
+
+def _require_no_effect(effect: Node | None) -> None:
+    if effect is not None:
+        reason = f"{effect.label} has an effect, which a rebuilt entry would not have"
+        raise NotALaplacian(Ground.EFFECT, reason, effect)
+
+
+def _require_gain(rebuilt: Program, view: View) -> None:
+    """Refusal where ``rebuilt``, which has no loop less, does not need few enough FLOPs."""
+    part = program_cost(rebuilt).flops / max(program_cost(view.flat).flops, 1)
+    if part > _MOST_FLOPS:
+        raise Refusal(Ground.NO_GAIN, f"without a loop to be rid of, {part:.2f} times the FLOPs do not pay")
 
 
 def _weighted(flat: FunctionView, found: Replay | TraceCandidate) -> Iterator[TraceCandidate]:
@@ -311,8 +320,8 @@ def _replays_rewritten(
         view, passed = findings.of(program), Counter[Hashable]()
         for site in view.sites:
             passed[site.looks] += 1
-            made_here = site.replay is None and site.looks[1] not in extents  # by what was applied before
-            if made_here or passed[site.looks] <= left_alone[site.looks]:
+            is_new = site.replay is None and site.looks[1] not in extents  # an earlier rewriting made it
+            if is_new or passed[site.looks] <= left_alone[site.looks]:
                 continue
             applied = _rewritten(program, view, site, by, options, chunks, platform)
             if isinstance(applied, tuple):
@@ -327,8 +336,8 @@ def _replays_rewritten(
         else:
             emitted = _first_emitted(program, view, counts, left_alone, by, options, chunks, platform)
             if emitted is not None:
-                program, told = emitted
-                events |= told
+                program, done_at_once = emitted
+                events |= done_at_once
                 continue
             if not events:
                 return Result(program, tuple(unlike)[:1])
@@ -369,9 +378,7 @@ def _emitted(
         entry = Emission(found, Raising(marks={}, fold=True), options, chunks)
         rebuilt = _rebuilt(program, view, entry, by.name, platform)
         if not found.loops:
-            part = program_cost(rebuilt).flops / max(program_cost(view.flat).flops, 1)
-            if part > _MOST_FLOPS:
-                raise Refusal(Ground.NO_GAIN, f"without a loop to be rid of, {part:.2f} times the FLOPs do not pay")
+            _require_gain(rebuilt, view)
     except (Refusal, RaiseError, NotImplementedError):
         return None
     except (TypeError, ValueError):
@@ -380,7 +387,10 @@ def _emitted(
         return None  # where another extent equals the number of walkers, axes may be mistaken for one another
     likeness = {site.replay.loop.node: site.likeness for site in view.sites if site.replay is not None}
     told: dict[Event, tuple[bool, bool, float]] = {}
-    what = _described(found, chunks) + _psi(rebuilt, view, pushed, found)
+    gone = {loop.node for loop in found.loops}
+    others = [site for site in view.sites if site.replay is not None and site.replay.loop.node not in gone]
+    what = _described(found, chunks)
+    what += _psi_per_direction(rebuilt, view, pushed.flat, others, found.outputs, found.coordinates.count)
     for loop in found.loops:
         trips = f"{loop.trips} trips are "
         told[Applied(by.name, trips + what, loop.node.scope, str(by))] = likeness.get(loop.node, _WITHOUT_LOOP)
@@ -388,19 +398,6 @@ def _emitted(
         many = f"{found.coordinates.count} directions at once are "
         told[Applied(by.name, many + what, entry.producer.scope, str(by))] = _WITHOUT_LOOP
     return rebuilt, told
-
-
-def _psi(rebuilt: Program, view: View, pushed: Pushed, found: Derivation) -> str:
-    """As ``_psi_per_direction``, in words."""
-    gone = {loop.node for loop in found.loops}
-    loops = [site.replay for site in view.sites if site.replay is not None]
-    if pushed.flat is not view.flat or any(each.directed and each.loop.node not in gone for each in loops):
-        return ""
-    needed = live_nodes(pushed.flat.nodes, pushed.flat.arguments, found.outputs)
-    whole, psi = program_cost(rebuilt), sum(map(node_cost, needed), Cost())
-    if not psi.flops or whole.unmodelled or psi.unmodelled:
-        return ""
-    return f"; the program: {whole.flops / psi.flops / found.coordinates.count:.2f} psi per direction in FLOPs"
 
 
 def _described(found: Derivation, chunks: int) -> str:
@@ -430,11 +427,8 @@ def _rewritten(
         sites, entry = _together(view, site, own)
         rebuilt = _rebuilt(program, view, entry, by.name, platform)
         if site.replay is None:
-            part = program_cost(rebuilt).flops / max(program_cost(view.flat).flops, 1)
-            if part > _MOST_FLOPS:
-                raise Refusal(Ground.NO_GAIN, f"without a loop to be rid of, {part:.2f} times the FLOPs do not pay")
-        cost = _psi_per_direction(rebuilt, view, sites)
-        per_direction = "" if cost is None else f"; the program: {cost:.2f} psi per direction in FLOPs"
+            _require_gain(rebuilt, view)
+        per_direction = _psi_of_sites(rebuilt, view, sites)
         told: dict[Event, tuple[bool, bool, float]] = {}
         for each in sites:
             what = _describe(*each.identified(), chunks) + per_direction
@@ -479,19 +473,28 @@ def _rebuilt(
     return Program.from_module(module, name=program.name, provenance=program.provenance, platform=known)
 
 
-def _psi_per_direction(rebuilt: Program, view: View, sites: Sequence[SumSite]) -> float | None:
-    """FLOPs of ``rebuilt`` over those of the function that is differentiated, for each direction; None where the entry
-    has further loops over directions, or costs that are not known."""
+def _psi_of_sites(rebuilt: Program, view: View, sites: Sequence[SumSite]) -> str:
+    """``_psi_per_direction`` of one of ``sites``; of several, nothing."""
     [site, *more] = sites
-    loops = (other.replay for other in view.sites if other is not site)
-    if more or site.flat is not view.flat or any(loop is not None and loop.directed for loop in loops):
-        return None
+    if more:
+        return ""
     candidate, found = site.identified()
-    needed = live_nodes(site.flat.nodes, site.flat.arguments, [found.output])
+    others = [other for other in view.sites if other is not site]
+    return _psi_per_direction(rebuilt, view, site.flat, others, [found.output], candidate.directions)
+
+
+def _psi_per_direction(
+    rebuilt: Program, view: View, flat: FunctionView, others: Sequence[SumSite], outputs: Sequence[Value], count: int
+) -> str:
+    """FLOPs of ``rebuilt`` over those of the ``outputs`` that are differentiated, for each of ``count`` directions, in
+    words; nothing where the entry has further loops over directions among ``others``, or costs that are not known."""
+    if flat is not view.flat or any(other.replay is not None and other.replay.directed for other in others):
+        return ""
+    needed = live_nodes(flat.nodes, flat.arguments, outputs)
     whole, psi = program_cost(rebuilt), sum(map(node_cost, needed), Cost())
     if not psi.flops or whole.unmodelled or psi.unmodelled:
-        return None
-    return whole.flops / psi.flops / candidate.directions
+        return ""
+    return f"; the program: {whole.flops / psi.flops / count:.2f} psi per direction in FLOPs"
 
 
 def _describe(candidate: TraceCandidate, found: Laplacian, chunks: int) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import ChainMap
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -22,16 +22,14 @@ import numpy as np
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.trips import accumulated, with_given
 from fusionlab.equivalence.exact.evaluation import Evaluator
-from fusionlab.equivalence.exact.field import FieldWithGuards, FieldWithUndefined, PrimeField, primes
+from fusionlab.equivalence.exact.field import FieldWithGuards, PrimeField, primes
 from fusionlab.equivalence.exact.identity import evaluators
-from fusionlab.equivalence.exact.integers import KINDS
 from fusionlab.equivalence.exact.values import Array, Drawn
 from fusionlab.hlo import ops
 from fusionlab.hlo.dependence import live_nodes
-from fusionlab.hlo.loops import Invariant, Loop, Stacked, Sum
+from fusionlab.hlo.loops import Stacked, Sum, accumulated_by
 from fusionlab.hlo.view import FunctionView, Node, Value, free_values, reads
-from fusionlab.passes.fuse_jvp_replay import equal_inputs
-from fusionlab.passes.fuse_jvp_replay.combinations import _rational as rational
+from fusionlab.passes.fuse_jvp_replay.combinations import rational
 from fusionlab.passes.fuse_jvp_replay.products import Cut, ProductTrial, is_affine
 from fusionlab.passes.fuse_jvp_replay.recognise import UncoveredMatch
 from fusionlab.passes.refusals import Ground
@@ -51,16 +49,14 @@ class Weights:
     """How the second derivatives of ``output`` enter a target: y_c += f sum_k a_ck d^2 F / d x_k^2.
 
     ``real`` and ``imaginary`` are a [C][K], exact; the latter empty for a real target. ``axis`` of the target counts C,
-    or is None and C is 1. ``at_run_time``: "factor", f is that of the program for coordinate ``unit``, for which a is
-    1; "" where f is 1.
+    or is None and C is 1. f is what the program has for coordinate ``unit``, of which a is 1, or 1 if there is none.
     """
 
     output: Value
     real: Rows
     imaginary: Rows = ()
     axis: int | None = None
-    at_run_time: str = ""
-    unit: int = 0
+    unit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -91,8 +87,8 @@ class Tail:
             nodes = live_nodes(body.nodes, [*body.arguments, *captured, *given], terms)
             self.inside[node] = nodes
             used = {v for n in nodes for v in reads(n)} | set(terms)
-            carried = {body.arguments[i]: loop.node.operands[i] for i in loop.indices(Invariant)}
-            self.reads[node] = {v for v in captured if v in used} | {o for i, o in carried.items() if i in used}
+            carried = {outer for inner, outer in loop.unchanged.items() if inner in used}
+            self.reads[node] = {v for v in captured if v in used} | carried
             self.reads[node] |= {loop.node.operands[i] for i in loop.indices(Sum, Stacked)}
         self.nodes = self._live(self.targets)
         used = {v for node in self.nodes for v in self._read(node)} | set(self.targets)
@@ -120,12 +116,6 @@ class Tail:
                 after.update(node.results)
         return [node for node in self._live(self.targets, known) if after.isdisjoint(node.results)]
 
-    def entries(self) -> list[Value]:
-        """The values without directions that the nodes with directions read."""
-        before = {value for node in self.before([]) for value in node.results} | set(self.flat.arguments)
-        after = [node for node in self.nodes if not before.issuperset(node.results)]
-        return list(dict.fromkeys(value for node in after for value in self._read(node) if value in before))
-
     def arguments(self, x: Value) -> list[Value]:
         """Those of the function that the targets need beside ``x``."""
         nodes = self._live(self.targets, [x])
@@ -141,15 +131,12 @@ class Tail:
                 if not _goes_on(node, directed, self.outer):
                     return False
                 continue
-            invariant = _carried_unchanged(self.loops[node])
-            directed |= {inner for inner, outer in invariant.items() if outer in directed}
+            loop = self.loops[node]
+            directed |= {inner for inner, outer in loop.unchanged.items() if outer in directed}
             if not all(_goes_on(inner, directed, directed) for inner in self.inside[node]):
                 return False
-            loop = self.loops[node]
             for i, role in enumerate(loop.roles):
-                terms = [v for _, v in role.terms] if isinstance(role, Sum) else []
-                terms += [role.update] if isinstance(role, Stacked) else []
-                if not directed.isdisjoint(terms) or node.operands[i] in directed:
+                if not directed.isdisjoint(accumulated_by(role)) or node.operands[i] in directed:
                     directed.add(node.results[i])
         return True
 
@@ -167,21 +154,11 @@ class Tail:
         found: Any = ChainMap({v: array for v, array in given.items() if v in self.outer}, environment)  # type: ignore[arg-type]
         for node in self._live(self.targets, environment if known is None else known):
             if node in self.loops:
-                found.update(zip(node.results, self._accumulated(node, raising, found, given), strict=True))
+                made = with_given(self.loops[node], self.inside[node], raising, found, given)
+                found.update(zip(node.results, made, strict=True))
             else:
                 raising.run([node], found)
         return {target: found[target] for target in self.targets}
-
-    def _accumulated(
-        self, node: Node, raising: Raising, environment: Mapping[Value, Any], given: Mapping[Value, Any]
-    ) -> Sequence[Any]:
-        loop = self.loops[node]
-        return with_given(loop, self.inside[node], raising, environment, given)
-
-
-def _carried_unchanged(loop: Loop) -> dict[Value, Value]:
-    """What the body of ``loop`` calls the values that it carries unchanged, and these."""
-    return {loop.body.arguments[i]: loop.node.operands[i] for i in loop.indices(Invariant)}
 
 
 def _goes_on(node: Node, directed: set[Value], given: Collection[Value]) -> bool:
@@ -295,7 +272,8 @@ def weighed(trial: ProductTrial, tail: Tail, starts: Mapping[Value, Value]) -> l
         begins = all(not (each.none != each.begun).any() for every in own.values() for each in every)
         offset = "tail" if not (begins and weights) else "" if target not in starts else "initial"
         targets.append(WeightedTarget(target, weights, offset))
-    for part, arguments in _at_equal_inputs(trial, lowered, inputs):
+    walkers = math.prod(trial.raising.shape(trial.x)[: trial.walkers])
+    for part, arguments in trial.batches_at_equal_inputs(lowered, inputs, walkers):
         found = trial.evaluated(lowered, Evaluator(part, trial.prepared), arguments)
         for decided, sample in zip(targets, sampled(found, arguments), strict=True):
             expected = sample.expected(part, decided, outputs)
@@ -303,22 +281,6 @@ def weighed(trial: ProductTrial, tail: Tail, starts: Mapping[Value, Value]) -> l
                 reason = "what is made of second derivatives is another function of them where two values are equal"
                 raise UncoveredMatch(Ground.TIES, f"{reason} (coordinates or parameters of 0, say)")
     return targets
-
-
-def _at_equal_inputs(
-    trial: ProductTrial, lowered: FunctionView, inputs: Sequence[Value]
-) -> Iterator[tuple[Any, list[Drawn]]]:
-    """Fields in which 1 / 0 is undefined, and arguments of ``lowered`` with equal values among the ``inputs``."""
-    [p] = primes(1)
-    of, walkers = trial.coordinates, math.prod(trial.raising.shape(trial.x)[: trial.walkers])
-    kinds = range(KINDS if any(value.dtype in ops.INTEGERS for value in inputs) else 1)
-
-    def change(number: int, array: Array) -> Array:
-        return equal_inputs.coincident(number, array, of.electrons, of.each) if number < len(inputs) else array
-
-    for kind in kinds:
-        field = FieldWithUndefined(p, [seed + kind for seed in equal_inputs.draws(walkers)])
-        yield from trial.batches(lowered, field, change)
 
 
 @dataclass(frozen=True)
@@ -346,7 +308,7 @@ class _Sample:
         for term in target.terms:
             at = outputs.index(term.output)
             unit = _numbers(field, term, self.units[at].ndim)
-            if term.at_run_time == "factor":
+            if term.unit is not None:
                 unit = field.multiply(unit, self.units[at][:, term.unit : term.unit + 1])
             unit = np.broadcast_to(unit, self.units[at].shape)
             total = field.add(total, _along(field, unit, self.diagonals[at], term.axis))
@@ -397,7 +359,7 @@ def _weights(
 
 
 def _of_output(output: Value, at: int, axis: int | None, samples: Mapping[int, Sequence[_Sample]]) -> Weights | None:
-    """The weights of one output: constants, or constants times a number of each walker, or others of all walkers."""
+    """The weights of one output: constants, or constants times a number of each walker; None for others."""
     by_prime: dict[int, Array] = {}
     for p, every in samples.items():
         units = np.concatenate([sample.units[at] for sample in every])  # [draws, K, *Y]
@@ -422,7 +384,7 @@ def _of_output(output: Value, at: int, axis: int | None, samples: Mapping[int, S
     else:
         constant = _constants(relative)
         if constant is not None and unit is not None:
-            return Weights(output, *constant, axis=axis, at_run_time="factor", unit=unit)
+            return Weights(output, *constant, axis=axis, unit=unit)
     return None
 
 

@@ -10,8 +10,8 @@ from fusionlab.passes.fuse_jvp_replay.combinations import (
     PRIMES,
     SURPLUS,
     Combination,
-    _rational,
     may_be_combinations,
+    rational,
     solved,
 )
 
@@ -82,7 +82,7 @@ def test_multiples_of_weights():
 def test_residues_of_which_one_is_zero_are_no_fraction():
     """Such a number is no multiple of all primes, and has no inverse."""
     first, *others = primes(PRIMES)
-    assert _rational({first: 0} | {p: p // 3 for p in others}) is None
+    assert rational({first: 0} | {p: p // 3 for p in others}) is None
 
 
 def _term(second, rows, p, k, a, b):

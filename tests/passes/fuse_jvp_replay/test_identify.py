@@ -11,7 +11,7 @@ from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
 from fusionlab.hlo import lowering
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
-from fusionlab.passes.fuse_jvp_replay import identify
+from fusionlab.passes.fuse_jvp_replay import evaluating, identify
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 from fusionlab.workloads.catalogue import build
@@ -284,7 +284,7 @@ PLAIN = both(lambda y: psi(None, y))
 def evaluated(monkeypatch):
     """The number of draws of every evaluation, and the estimate of the elements that one of them holds."""
     draws, sizes = [], []
-    outputs, estimate = Evaluator.outputs, identify.elements_at_once
+    outputs, estimate = Evaluator.outputs, evaluating.elements_at_once
 
     def counted(evaluator, lowered, arguments):
         draws.append(len(evaluator.arithmetic.seeds))
@@ -295,7 +295,7 @@ def evaluated(monkeypatch):
         return sizes[-1]
 
     monkeypatch.setattr(Evaluator, "outputs", counted)
-    monkeypatch.setattr(identify, "elements_at_once", noted)
+    monkeypatch.setattr(evaluating, "elements_at_once", noted)
     return draws, sizes
 
 
@@ -307,7 +307,7 @@ def test_fewer_draws_at_a_time_where_memory_is_short(hidden, evaluated, monkeypa
     draws, sizes = evaluated
     _, whole = rewritten(function, X)
     assert max(draws) == (9 if hidden else 8)  # of equal inputs; weights of the coordinates are sought, too
-    monkeypatch.setattr(identify, "AT_ONCE", min(sizes))
+    monkeypatch.setattr(evaluating, "AT_ONCE", min(sizes))
     draws.clear()
     _, result = rewritten(function, X)
     assert set(draws) == {1}
@@ -322,7 +322,7 @@ def out_of_memory(*_):
 @pytest.mark.parametrize(
     ("owner", "name", "limit", "why"),
     [
-        pytest.param(identify, "MOST_ELEMENTS", 1000, "the loop is too large to be identified", id="elements"),
+        pytest.param(evaluating, "MOST_ELEMENTS", 1000, "the loop is too large to be identified", id="elements"),
         pytest.param(identify, "MOST_SECONDS", -1.0, "the loop was not identified within -1 s", id="seconds"),
         pytest.param(Evaluator, "outputs", out_of_memory, "the loop needs more memory", id="memory"),
     ],
@@ -341,14 +341,14 @@ def test_elements_that_are_alive_together(lowered):
     """A product of [4, 8] is alive with its operand, then with its sum; what is dead is not counted."""
     chain = lowered(lambda x: jnp.tanh(jnp.sin(jnp.exp(x))).sum(), np.zeros((4, 8), np.float32))
     flat = view_of(chain.parse())
-    assert 64 <= identify.elements_at_once(flat, Prepared()) <= 66
+    assert 64 <= evaluating.elements_at_once(flat, Prepared()) <= 66
 
 
 def test_broadcasts_hold_no_elements_of_their_own(lowered):
     """Of [4, 8, 1000] the sine alone is held."""
     x = np.zeros((4, 8), np.float32)
     repeated = lowered(lambda x: jnp.sin(jnp.broadcast_to(x[..., None], (4, 8, 1000))).sum(), x)
-    assert 32_000 <= identify.elements_at_once(view_of(repeated.parse()), Prepared()) <= 32_100
+    assert 32_000 <= evaluating.elements_at_once(view_of(repeated.parse()), Prepared()) <= 32_100
 
 
 def test_taylor_coefficients_of_a_root_whose_value_is_computed_apart(run_raised):
