@@ -133,6 +133,7 @@ CASES: list[tuple[str, Any, tuple[Any, ...]]] = [
     ("logsumexp", lambda x: (jax.nn.logsumexp(h(x), -1), jax.nn.logsumexp(h(x), (1, 2)), jax.nn.logsumexp(h(x), 1)),
      ()),
     ("logsumexp-signed", lambda x, v: jax.nn.logsumexp(h(x), -1, b=v[0], return_sign=True)[0], (V,)),
+    ("logaddexp", lambda x: (jnp.logaddexp(h(x), h(x)[:, ::-1]), jnp.logaddexp2(x, -x)), ()),
     ("softmax", lambda x: (jax.nn.softmax(h(x), -1), jax.nn.softmax(h(x), 1)), ()),
     ("attention", lambda x, w, v: attention(x, w, v).sum((1, 2)), (W, V)),
     ("attention-layer", lambda x, w, v: layer_norm(attention(x, w, v)).mean(1), (W, V)),

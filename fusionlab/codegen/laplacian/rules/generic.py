@@ -37,7 +37,7 @@ def combined(state: State, node: Node) -> list[Jet | None]:
 def _derived(state: State, node: Node, is_linear: bool) -> list[Jet | None]:
     varying = state.varying(node)
     jets = [densify(jet, state.coordinates) for jet in jets_of(state, node)]
-    results = varying_results(node, varying)
+    results = set(node.results) if node in state.composites else varying_results(node, varying)
     kept = [i for i, value in enumerate(node.results) if value.type.dtype in INEXACT and value in results]
 
     def function(*arrays: Any) -> list[Any]:
@@ -73,7 +73,7 @@ def _derived(state: State, node: Node, is_linear: bool) -> list[Jet | None]:
 
 
 def varying_results(node: Node, varying: Sequence[Value]) -> set[Value]:
-    """Results of ``node`` that depend on ``varying``; of a loop, not those that are carried unchanged."""
+    """Results of ``node`` that depend on ``varying``, which it reads; of a loop, not those that are carried unchanged."""
     return reached(node, varying).intersection(node.results)
 
 
