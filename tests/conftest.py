@@ -44,7 +44,7 @@ FIRST = (
     "passes/fuse_jvp_replay/test_guards.py", "passes/fuse_jvp_replay/test_weights.py",
     "passes/fuse_jvp_replay/test_shift_invariance.py", "workloads/test_deepqmc_adapter.py",
     "workloads/test_deepqmc_agreement.py", "codegen/laplacian/test_jets.py", "optimizing/test_rewriting.py",
-    "optimizing/test_optimize.py", "hlo/test_walker_axes.py", "cli/test_facts_of_paulinet.py", "passes/test_deepqmc.py",
+    "optimizing/test_optimize.py", "hlo/test_batch_axes.py", "cli/test_facts_of_paulinet.py", "passes/test_deepqmc.py",
     "measure/test_session.py", "workloads/test_ansatze.py", "cli/test_bench.py", "cli/test_models.py",
     "codegen/raising/test_raising.py", "codegen/laplacian/test_slogdet.py", "equivalence/exact/test_rules.py",
     "passes/test_numbers.py", "passes/test_interface.py", "passes/fuse_jvp_replay/test_equal_inputs.py",

@@ -100,7 +100,7 @@ class OpDef:
     """The traits of an op, whatever its operands are.
 
     ``family`` is one of FAMILIES; ``flops`` and ``axes`` name a rule of ``hlo.cost`` ("":
-    none, the op is unmodelled) and of ``hlo.walker_axes``. ``derivative``, with respect to its floating-point operands:
+    none, the op is unmodelled) and of ``hlo.batch_axes``. ``derivative``, with respect to its floating-point operands:
     ``linear`` (affine in all together), ``product`` (linear in each), ``piecewise`` (linear almost everywhere),
     ``smooth``, ``zero`` (almost everywhere, or of a result that is no float), ``regions`` or ``call`` (that of what
     its regions or its target compute), "" for unknown.
@@ -116,7 +116,7 @@ class OpDef:
     name: str
     family: str = "unknown"
     flops: str = ""
-    axes: str = "elementwise"
+    axes: str = "unknown"
     derivative: str = ""
     transcendental: bool = False
     costly: bool = False
@@ -145,7 +145,7 @@ def _rows(names: str, family: str, dialect: str = "stablehlo", **traits: Any) ->
 
 
 def _elementwise(names: str, derivative: str, dialect: str = "stablehlo", **traits: Any) -> Iterator[OpDef]:
-    return _rows(names, "elementwise", dialect, flops="elements", derivative=derivative, **traits)
+    return _rows(names, "elementwise", dialect, flops="elements", axes="elementwise", derivative=derivative, **traits)
 
 
 def _function(names: str, dialect: str = "stablehlo", **traits: Any) -> Iterator[OpDef]:
@@ -176,7 +176,7 @@ OPS: dict[str, OpDef] = {
         _elementwise("xor", "zero", commutative=True),
         _elementwise("ceil count_leading_zeros floor is_finite popcnt round_nearest_afz round_nearest_even", "zero"),
         _elementwise("shift_left shift_right_arithmetic shift_right_logical sign", "zero"),
-        _rows("map", "elementwise", derivative="regions"),
+        _rows("map", "elementwise", axes="elementwise", derivative="regions"),
         _function("acos acosh asin asinh atan atanh bessel_i1e cosh digamma erf erf_inv erfc lgamma sinh", "chlo"),
         _function("broadcast_atan2 broadcast_polygamma broadcast_power broadcast_zeta polygamma tan zeta", "chlo"),
         _elementwise("broadcast_divide square", "smooth", "chlo"),
@@ -195,31 +195,31 @@ OPS: dict[str, OpDef] = {
         _rows("triangular_solve", "triangular-solve", flops="triangular_solve", axes="batched", derivative="smooth"),
         _rows("cholesky", "factorisation", flops="cholesky", axes="batched", derivative="smooth"),
         _rows("reduce", "reduction", flops="reduce", axes="reduce", derivative="regions"),
-        _rows("reduce_window", "reduction", flops="reduce_window", derivative="regions"),
+        _rows("reduce_window", "reduction", flops="reduce_window", axes="reduce_window", derivative="regions"),
         _rows("select_and_scatter", "reduction"),
         # Moves.
         _moves("broadcast_in_dim", "broadcast_in_dim", strided=True),
         _moves("reshape", "reshape", strided=True, free=True),
-        _moves("slice", "elementwise", strided=True, partial=True),
+        _moves("slice", "slice", strided=True, partial=True),
         _moves("transpose", "transpose", strided=True),
         _moves("concatenate", "concatenate"),
-        _moves("pad", "elementwise"),
-        _moves("reverse", "elementwise"),
-        _rows("bitcast_convert", "layout", flops="none", derivative="zero", free=True),
+        _moves("pad", "pad"),
+        _moves("reverse", "reverse"),
+        _rows("bitcast_convert", "layout", flops="none", axes="elementwise", derivative="zero", free=True),
         _rows("broadcast", "layout", flops="none"),
         _rows("dynamic_broadcast_in_dim dynamic_pad dynamic_reshape", "layout", flops="none", dynamic=True),
         _rows("real_dynamic_slice", "layout", flops="none", dynamic=True),
-        _rows("dynamic_slice", "gather-scatter", flops="none", derivative="linear", partial=True),
-        _rows("dynamic_update_slice", "gather-scatter", flops="none", derivative="linear"),
+        _rows("dynamic_slice", "gather-scatter", flops="none", axes="dynamic_slice", derivative="linear", partial=True),
+        _rows("dynamic_update_slice", "gather-scatter", flops="none", axes="dynamic_update_slice", derivative="linear"),
         _rows("gather", "gather-scatter", flops="none", axes="gather", derivative="linear", partial=True),
         _rows("scatter", "gather-scatter", flops="scatter", axes="scatter", derivative="regions"),
         _rows("dynamic_gather", "gather-scatter", dynamic=True),
         _rows("torch_index_select", "gather-scatter"),
-        _rows("sort", "sort", flops="none", derivative="piecewise"),
+        _rows("sort", "sort", flops="none", axes="sort", derivative="piecewise"),
         _rows("top_k", "sort", "chlo", flops="none", axes="rows", derivative="piecewise"),
         # Sources, and random numbers.
-        _rows("constant", "constant", flops="none", axes="none", derivative="zero", source=True, free=True),
-        _rows("iota", "constant", flops="none", axes="none", derivative="zero", source=True),
+        _rows("constant", "constant", flops="none", axes="source", derivative="zero", source=True, free=True),
+        _rows("iota", "constant", flops="none", axes="source", derivative="zero", source=True),
         _rows("dynamic_iota get_dimension_size", "constant", flops="none", dynamic=True),
         _rows("create_token partition_id replica_id", "constant", flops="none"),
         _rows("constant constant_like", "constant", "chlo", flops="none"),
@@ -227,13 +227,13 @@ OPS: dict[str, OpDef] = {
         _rows("rng", "rng", effect=True),
         _rows("fft", "fft", axes="fft", derivative="linear"),
         # Control flow, calls, and collectives.
-        _rows("while", "control", flops="while", axes="while", derivative="regions", control_flow=True),
-        _rows("case if", "control", flops="branches", axes="branches", derivative="regions", control_flow=True),
-        _rows("manual_computation", "control", "sdy", flops="branches", axes="none", control_flow=True),
+        _rows("while", "control", flops="while", axes="carried", derivative="regions", control_flow=True),
+        _rows("case if", "control", flops="branches", axes="carried", derivative="regions", control_flow=True),
+        _rows("manual_computation", "control", "sdy", flops="branches", axes="carried", control_flow=True),
         _rows("scan", "control", "chlo", derivative="regions"),
-        _rows("optimization_barrier", "control", flops="none", derivative="linear", free=True),
+        _rows("optimization_barrier", "control", flops="none", axes="carried", derivative="linear", free=True),
         _rows("after_all get_tuple_element tuple", "control", flops="none", free=True),
-        _rows("custom_call", "custom", flops="call", axes="batched", derivative="call"),
+        _rows("custom_call", "custom", flops="call", axes="call", derivative="call"),
         _rows("composite", "custom"),
         _rows("infeed outfeed", "control", effect=True, waits=True),
         _rows("recv send", "unknown", effect=True, waits=True),

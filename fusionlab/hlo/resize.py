@@ -17,6 +17,7 @@ import numpy as np
 from jaxlib.mlir import ir, passmanager
 
 from fusionlab.hlo import ops
+from fusionlab.hlo.batch_axes import Shapes
 from fusionlab.hlo.view import (
     TWIN,
     FunctionView,
@@ -29,7 +30,6 @@ from fusionlab.hlo.view import (
     public_function,
     view_of,
 )
-from fusionlab.hlo.walker_axes import Shapes
 
 
 def view_of_copies(module: ir.Module) -> FunctionView:

@@ -42,10 +42,10 @@ from fusionlab.codegen.kernels.dot_chains.parts import dot_chain, may_belong, st
 from fusionlab.codegen.raising.outline import outline
 from fusionlab.codegen.raising.splice import drop_dead
 from fusionlab.hlo import ops
+from fusionlab.hlo.batch_axes import walker_axes
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node, Value, view_of
-from fusionlab.hlo.walker_axes import walker_axes
 from fusionlab.passes.expand_small_dots import batched_axes
 from fusionlab.passes.interface import Pass, Result, Setting
 from fusionlab.passes.refusals import Ground, Refusal

@@ -10,7 +10,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import chlo, stablehlo
 
 from fusionlab.codegen.raising import RULES, raise_program
-from fusionlab.hlo import cost, ops, walker_axes
+from fusionlab.hlo import batch_axes, cost, ops
 from fusionlab.hlo.ops import FAMILIES
 from fusionlab.hlo.view import view_of
 
@@ -56,12 +56,12 @@ def test_what_can_be_raised_has_all_traits(name):
     op = ops.OPS[name]
     assert op.derivative in DERIVATIVES
     assert op.flops in {*cost._RULES, "none", "elements", "call", "while", "branches"} or name in UNMODELLED
-    assert op.axes in {*walker_axes._RULES, "reshape"}
+    assert op.axes in batch_axes._RULES
 
 
 def test_every_rule_is_asked_for():
     assert {op.flops for op in ops.OPS.values()} == {*cost._RULES, "", "none", "elements", "call", "while", "branches"}
-    assert {op.axes for op in ops.OPS.values()} == {*walker_axes._RULES, "reshape"}
+    assert {op.axes for op in ops.OPS.values()} == set(batch_axes._RULES)
 
 
 def test_named_ops_are_rows():

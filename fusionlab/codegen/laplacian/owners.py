@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen import raising
 from fusionlab.codegen.raising.rules.rule import RaisedOp
 from fusionlab.hlo import ops
+from fusionlab.hlo.batch_axes import Indices
 from fusionlab.hlo.ops import INEXACT
 from fusionlab.hlo.view import Node, Value
 
@@ -106,12 +106,11 @@ def _known_indices(node: Node, array: Any, value: Value, one: raising.Raising) -
 
 def _finds_walker(node: Node, one: raising.Raising) -> Any:
     """For each component of a gather's indices, True if it is the walker's own index."""
-    if node.op is not ops.GATHER:
+    if node.op is not ops.GATHER or (indices := Indices.of(node)) is None:
         return np.False_
     source = node.operands[0]
     walkers = [n != m for n, m in zip(one.shape(source), source.type.shape, strict=True)]
-    numbers = stablehlo.GatherDimensionNumbers(node.attributes["dimension_numbers"])
-    return np.array([walkers[axis] for axis in numbers.start_index_map], np.bool_)
+    return np.array([walkers[axis] for axis in indices.axes], np.bool_)
 
 
 def _moved(node: Node, operands: Sequence[Any], one: raising.Raising) -> Any:

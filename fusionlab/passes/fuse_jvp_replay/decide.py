@@ -16,12 +16,12 @@ from fusionlab.codegen.raising import RaiseError, Raising
 from fusionlab.equivalence.exact.evaluation import Evaluator
 from fusionlab.equivalence.exact.values import Array
 from fusionlab.hlo import ops
+from fusionlab.hlo.batch_axes import Marks
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.dependence import live_nodes, on_every_way, reached, sources_of
 from fusionlab.hlo.loops import Loop, Recurrent, Stacked, Sum, accumulated_by, analyse
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import FunctionView, Value, reads, walk
-from fusionlab.hlo.walker_axes import Marks
 from fusionlab.passes.fuse_jvp_replay import equal_inputs, identify
 from fusionlab.passes.fuse_jvp_replay.candidates import groups
 from fusionlab.passes.fuse_jvp_replay.directions import UnitRows, seeds_of_constants, seeds_of_loop

@@ -23,9 +23,9 @@ from fusionlab.codegen.laplacian.interpreter import forward_laplacian
 from fusionlab.codegen.laplacian.jet import Coordinates, Jet, densify
 from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import Raising
+from fusionlab.hlo.batch_axes import resized_shapes, united
 from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.view import Node, Value
-from fusionlab.hlo.walker_axes import resized_shapes, united
 from fusionlab.passes.fuse_jvp_replay.combinations import array_of_weights
 from fusionlab.passes.fuse_jvp_replay.decide import Derivation
 from fusionlab.passes.fuse_jvp_replay.entry import no_adjoint_of_each

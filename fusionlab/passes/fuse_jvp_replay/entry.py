@@ -19,10 +19,10 @@ from fusionlab.codegen.laplacian.interpreter import forward_laplacian
 from fusionlab.codegen.laplacian.jet import Coordinates, Jet, densify
 from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import Raising
+from fusionlab.hlo.batch_axes import resized_shapes
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.view import FunctionView, Node, Value
-from fusionlab.hlo.walker_axes import resized_shapes
 from fusionlab.passes.fuse_jvp_replay.combinations import array_of_weights
 from fusionlab.passes.fuse_jvp_replay.decide import Derivation
 from fusionlab.passes.fuse_jvp_replay.evaluating import not_computed

@@ -19,10 +19,10 @@ from fusionlab.equivalence.exact.integers import KINDS
 from fusionlab.equivalence.exact.values import Array, Drawn, same_draws
 from fusionlab.equivalence.exact.values import Uncovered as NoExactMeaning
 from fusionlab.hlo import ops
+from fusionlab.hlo.batch_axes import Marks, resized_shapes
 from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.value_numbers import simplified_view
 from fusionlab.hlo.view import FunctionView, Node, Value
-from fusionlab.hlo.walker_axes import Marks, resized_shapes
 from fusionlab.passes.fuse_jvp_replay import equal_inputs
 from fusionlab.passes.fuse_jvp_replay.guards import Complaint
 from fusionlab.passes.fuse_jvp_replay.recognise import LimitReached, NotALaplacian, Unevaluated

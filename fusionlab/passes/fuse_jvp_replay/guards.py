@@ -8,21 +8,20 @@ those of the value.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising.rules.contraction import least_precise
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.equivalence.exact.coverage import DataIntegers, indices_of, makes_integers
 from fusionlab.hlo import ops
+from fusionlab.hlo.batch_axes import Indices, Kind, Marks, factors_along, keeps_apart, varies
 from fusionlab.hlo.constants import constant_behind, fold, least_of, number_of
 from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, direction_of, reads, walk
-from fusionlab.hlo.walker_axes import mixes_matrices
+from fusionlab.hlo.view import FunctionView, Node, Value, direction_of, reads, walk
 from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian, UncoveredMatch, is_float
 from fusionlab.passes.refusals import Ground
 
@@ -32,14 +31,11 @@ _INDEX_ARITHMETIC = (
     ops.TRANSPOSE,
 )  # fmt: skip
 
-_ALIKE = (
-    ops.BROADCAST_IN_DIM, ops.CONVERT, ops.DOT_GENERAL, ops.DYNAMIC_SLICE, ops.DYNAMIC_UPDATE_SLICE, ops.GATHER,
-    ops.OPTIMIZATION_BARRIER, ops.PAD, ops.REDUCE, ops.RESHAPE, ops.REVERSE, ops.SCATTER, ops.SLICE, ops.TRANSPOSE,
-)  # fmt: skip
-"""Ops after which what is the same for all walkers is so, besides elementwise ones, where no walker is picked."""
+_ALIKE = (Kind.PASSED, Kind.REDUCED, Kind.NEW)
+"""What ops may do along walkers of which a few represent all."""
+_OF_MATRICES = ("factorisation", "triangular-solve", "fft")
 _READS = (ops.DYNAMIC_SLICE, ops.GATHER)
 _PLACED = (ops.BROADCAST_IN_DIM, ops.CONVERT, ops.RESHAPE, ops.TRANSPOSE)
-_PADDINGS = ("edge_padding_low", "edge_padding_high", "interior_padding")
 _MOST_INDICES = 2**22
 """Elements of the largest array of indices that is evaluated."""
 
@@ -175,7 +171,7 @@ class TextGuards:
         inputs: Sequence[Value],
         cone: Sequence[Node],
         numbers: ValueNumbers,
-        axes: Mapping[Value, set[int]],
+        axes: Marks,
         discrete: DiscreteValues,
     ) -> None:
         self._flat, self._x, self._inputs, self._cone = flat, x, inputs, cone
@@ -238,24 +234,23 @@ def _is_equality_of_floats(node: Node) -> bool:
     return node.op is ops.COMPARE and is_float(node.operands[0]) and direction_of(node) in ("EQ", "NE")
 
 
-def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> Complaint | None:
-    """A constant or index of ``nodes`` tells walkers apart: a few of them do not represent all.
+def told_apart(nodes: Iterable[Node], axes: Marks) -> Complaint | None:
+    """An op of ``nodes`` tells walkers apart: a few of them do not represent all.
 
     ``nodes`` are those that are evaluated, with those of their regions; random numbers of a sampling before are none.
-    Indices of gathers and scatters may differ by the number of the walker at which it reads or writes.
+    Sums over walkers may be among them. Constants that differ between walkers may be used as indices alone, as the
+    number of the walker at which a gather or scatter reads or writes.
     """
     differing: dict[Value, Node] = {}
-    constant, returned = set[Value](), set[Value]()
+    returned = set[Value]()
     for node in nodes:
         if node.op.control_flow:
             returned.update(value for region in node.regions for value in region.returns)
-        if _shifts_walkers(node, axes):
+        if any(factor.kind not in _ALIKE for factor in factors_along(node, axes)):
+            return _unlike(node)
+        indices = Indices.of(node)
+        if indices is not None and _have_own_numbers(indices, axes, differing):
             return _apart(node, node)
-        indices = None
-        if node.op in (ops.GATHER, ops.SCATTER):
-            indices = _INDICES[node.op](node, axes.get(node.operands[0], ()))
-            if not _number_walkers(indices, axes.get(indices.value, set()), differing):
-                return _apart(node, node)
         for value in node.operands:
             if value not in differing or (indices is not None and value is indices.value):
                 continue
@@ -263,22 +258,19 @@ def told_apart(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> Complai
             if node.op not in _INDEX_ARITHMETIC or any(map(is_float, node.results)):
                 return _apart(origin, node)
             differing.update(dict.fromkeys(node.results, origin))
-        is_constant = constant.issuperset(reads(node))
-        constant.update(node.results if is_constant else ())
-        unlike = bool(is_constant and node.operands) and not _keeps_alike(node, axes)
         for value in node.results:
-            if any(unlike or _varies(node, axis) for axis in axes.get(value, ())):
+            if any(varies(node, axis) for axis in axes.get(value, ())):
                 differing[value] = node
     for value in returned & differing.keys():
         return _apart(differing[value], value.producer)
     return None
 
 
-def along_matrices(nodes: Iterable[Node], axes: Mapping[Value, set[int]]) -> Complaint | None:
+def along_matrices(nodes: Iterable[Node], axes: Marks) -> Complaint | None:
     """A factorisation, a solve or a Fourier transform of ``nodes`` mixes walkers: it needs all of them."""
     for node in nodes:
-        if mixes_matrices(node, axes):
-            return Complaint(Ground.WALKERS_UNKNOWN, f"a {node.op.mnemonic} has them along its matrices", node)
+        if node.family in _OF_MATRICES and any(f.kind is not Kind.PASSED for f in factors_along(node, axes)):
+            return _unlike(node)
     return None
 
 
@@ -286,132 +278,37 @@ def _apart(by: Node, node: Node | None) -> Complaint:
     return Complaint(Ground.WALKERS_TOLD_APART, f"a {by.op.mnemonic} tells walkers apart", node)
 
 
-def _shifts_walkers(node: Node, axes: Mapping[Value, set[int]]) -> bool:
-    """True if ``node`` reads or writes some of the walkers by a dynamic slice, or moves them by places, of which a few
-    walkers may have too few, by a pad, a window or a convolution."""
-    values = [value for value in (*node.operands[:1], *node.results[:1]) if axes.get(value)]
-    if not values:
+def _unlike(node: Node) -> Complaint:
+    if node.family in _OF_MATRICES:
+        return Complaint(Ground.WALKERS_UNKNOWN, f"a {node.op.mnemonic} has them along its matrices", node)
+    return _apart(node, node)
+
+
+def _have_own_numbers(indices: Indices, axes: Marks, differing: Collection[Value]) -> bool:
+    """True if components of ``indices`` differ between walkers by constants, those that index walkers aside."""
+    counting, indexed = axes.get(indices.value, set()), axes.get(indices.node.operands[0], set())
+    if not counting:
         return False
-    counting = set().union(*(axes[value] for value in values))
-    match node.op:
-        case ops.DYNAMIC_SLICE | ops.DYNAMIC_UPDATE_SLICE:
-            whole = node.operands[0].type.shape
-            part = node.results[0].type.shape if node.op is ops.DYNAMIC_SLICE else node.operands[1].type.shape
-            return any(part[axis] < whole[axis] for axis in axes.get(node.operands[0], ()))
-        case ops.PAD:
-            return any(int(node.attributes[name][axis]) for name in _PADDINGS for axis in counting)
-        case ops.REDUCE_WINDOW:
-            return not counting.isdisjoint(_reordered(node))
-        case ops.CONVOLUTION:
-            numbers = stablehlo.ConvDimensionNumbers(node.attributes["dimension_numbers"])
-            return axes.get(node.operands[0]) != {numbers.input_batch_dimension}
+    for to, (source, array) in zip(indices.axes, indices.components(), strict=True):
+        along = [indices.without_vector(axis) for axis in counting]
+        if to in indexed:
+            continue
+        if source in differing if array is None else any((array != array.take([0], axis)).any() for axis in along):
+            return True
     return False
 
 
-def _keeps_alike(node: Node, axes: Mapping[Value, set[int]]) -> bool:
-    """True if constants that are the same for all walkers are so after ``node``; its indices were looked at."""
-    if node.op is ops.CONCATENATE:
-        return node.attributes["dimension"].value not in axes.get(node.results[0], ())
-    return node.family == "elementwise" or node.op in _ALIKE
-
-
-class _Indices(NamedTuple):
-    """Those of a gather or scatter. ``vector`` is their axis of components, of which ``walkers`` index an axis that
-    counts walkers, and not all of it by one window."""
-
-    value: Value
-    vector: int
-    walkers: list[int]
-
-
-def _of_gather(node: Node, walkers: Collection[int]) -> _Indices:
-    numbers = stablehlo.GatherDimensionNumbers(node.attributes["dimension_numbers"])
-    extents, sizes = node.operands[0].type.shape, node.attributes["slice_sizes"]
-    axes = enumerate(numbers.start_index_map)
-    found = [i for i, axis in axes if axis in walkers and int(sizes[axis]) < extents[axis]]
-    return _Indices(node.operands[1], numbers.index_vector_dim, found)
-
-
-def _of_scatter(node: Node, walkers: Collection[int]) -> _Indices:
-    numbers = stablehlo.ScatterDimensionNumbers(node.attributes["scatter_dimension_numbers"])
-    extents, count = node.operands[0].type.shape, len(node.results)
-    inserted = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
-    kept = [axis for axis in range(len(extents)) if axis not in inserted]
-    updates = node.operands[count + 1].type.shape
-    sizes = {axis: updates[to] for axis, to in zip(kept, numbers.update_window_dims, strict=True)}
-    axes = enumerate(numbers.scattered_dims_to_operand_dims)
-    found = [i for i, axis in axes if axis in walkers and sizes.get(axis, 1) < extents[axis]]
-    return _Indices(node.operands[count], numbers.index_vector_dim, found)
-
-
-_INDICES = {ops.GATHER: _of_gather, ops.SCATTER: _of_scatter}
-
-
-def _number_walkers(indices: _Indices, counting: set[int], differing: Collection[Value]) -> bool:
-    """True if the components that index walkers are these walkers' numbers, and the others differ between walkers by
-    what is computed alone. ``counting`` are the axes of the indices that count walkers."""
-    components = list(_components(indices))
-    for i in indices.walkers:
-        array = components[i][1]
-        if array is None or not any(_counts_up(array, axis) for axis in counting):
-            return False
-    for i, (source, array) in enumerate(components):
-        if i in indices.walkers:
-            continue
-        if source in differing if array is None else any((array != array.take([0], axis)).any() for axis in counting):
-            return False
-    return True
-
-
-def _components(indices: _Indices) -> Iterator[tuple[Value, np.ndarray | None]]:
-    """Of each component the value that it is part of, and the array [*axes without that of the components] if it
-    follows from constants."""
-    value, vector = indices.value, indices.vector
-    node, apart = value.producer, vector < len(value.type.shape)
-    parts: tuple[Value, ...] = (value,)
-    if apart and node is not None and node.op is ops.CONCATENATE and node.attributes["dimension"].value == vector:
-        parts = node.operands
-    for part in parts:
-        array = fold(part, most_elements=_MOST_INDICES)
-        if not apart:
-            yield part, array
-            continue
-        for i in range(part.type.shape[vector]):
-            yield part, None if array is None else array.take(i, vector)
-
-
-def _counts_up(array: np.ndarray, axis: int) -> bool:
-    """True for 0, 1, 2, ... along ``axis``."""
-    if axis >= array.ndim:
-        return False
-    numbers = np.arange(array.shape[axis]).reshape([-1 if a == axis else 1 for a in range(array.ndim)])
-    return bool((array == numbers).all())
-
-
-def _varies(node: Node, axis: int) -> bool:
-    """True for a constant or iota that differs along ``axis``."""
-    if node.op is ops.IOTA:
-        return bool(node.attributes["iota_dimension"].value == axis)
-    if node.op is not ops.CONSTANT:
-        return False
-    array = constant_array(node)
-    return bool((array != array.take([0], axis)).any()) and not bool(np.isnan(array).all())
-
-
-def mixed(
-    flat: FunctionView, cone: Iterable[Node], x: Value, every: Collection[Mapping[Value, set[int]]]
-) -> Complaint | None:
+def mixed(flat: FunctionView, cone: Iterable[Node], x: Value, every: Collection[Marks]) -> Complaint | None:
     """A value, also in the body of a loop, depends on other walkers too: it cannot be computed for some of them.
 
     Each of ``every`` has the axes of values that count walkers along one axis."""
     dependent = reached(flat, [x])
     for node in _with_bodies(cone):
-        varying = [value for value in reads(node) if value in dependent]
-        if not varying:
+        if dependent.isdisjoint(reads(node)):
             continue
         for axes in every:
             kept = all(axes.get(value) for value in node.results if value in dependent)
-            if not kept or any(axis in axes.get(value, ()) for value in varying for axis in _reordered(node)):
+            if not kept or not keeps_apart(node, axes):
                 return Complaint(Ground.NOT_IN_PARTS, f"a {node.op.mnemonic} mixes walkers", node)
     return None
 
@@ -423,16 +320,6 @@ def _with_bodies(nodes: Iterable[Node]) -> Iterator[Node]:
         if node.op in (ops.WHILE, ops.CASE, ops.IF):
             for region in node.regions[-1:] if node.op is ops.WHILE else node.regions:
                 yield from _with_bodies(region.nodes)
-
-
-def _reordered(node: Node) -> Iterator[int]:
-    """Axes along which ``node`` mixes or moves elements although their extent stays."""
-    if node.op is ops.REVERSE:
-        yield from (int(axis) for axis in node.attributes["dimensions"])
-    elif node.op is ops.SORT:
-        yield node.attributes["dimension"].value
-    elif node.op is ops.REDUCE_WINDOW:
-        yield from (axis for axis, n in enumerate(node.attributes["window_dimensions"]) if int(n) > 1)
 
 
 def may_shift(node: Node) -> bool:

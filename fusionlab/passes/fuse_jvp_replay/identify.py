@@ -39,13 +39,13 @@ from fusionlab.equivalence.exact.field import FieldWithGuards, PrimeField, prime
 from fusionlab.equivalence.exact.identity import evaluators
 from fusionlab.equivalence.exact.values import Array, Drawn
 from fusionlab.hlo import ops
+from fusionlab.hlo.batch_axes import Marks, united, walker_axes
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.loops import Sum
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import FunctionView, Node, Value, reads, walk
-from fusionlab.hlo.walker_axes import Marks, united, walker_axes
 from fusionlab.passes.fuse_jvp_replay import combinations, equal_inputs
 from fusionlab.passes.fuse_jvp_replay.combinations import Combination
 from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS, Evaluation, resizable, resized, walkers_to_evaluate
@@ -237,7 +237,7 @@ class Identification(Evaluation):
         counting = self.x if self.walkers else self.outputs[0]
 
         def marks_of(axis: int) -> Marks | Complaint | None:
-            found = walker_axes(self.flat, [(counting, axis)]) if resize else {}
+            found = walker_axes(self.flat, [(counting, axis)]) if resize else Marks({})
             # As many walkers as coordinates may be taken for one another: then the program keeps its own number.
             apart = found.get(counting) == {axis} and (counting is self.x or self.x not in found)
             complaint = told_apart(nodes, found) or along_matrices(raised, found)

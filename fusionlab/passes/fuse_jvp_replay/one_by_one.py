@@ -17,12 +17,12 @@ from fusionlab.codegen.laplacian.state import State
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
+from fusionlab.hlo.batch_axes import Marks
 from fusionlab.hlo.constants import constant_behind
 from fusionlab.hlo.dependence import reached
 from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.ops import COMPLEX
 from fusionlab.hlo.view import FunctionView, Node, Value, reads, walk
-from fusionlab.hlo.walker_axes import Marks
 from fusionlab.passes.fuse_jvp_replay.guards import mixed
 from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian
 from fusionlab.passes.refusals import Ground

@@ -30,12 +30,12 @@ from fusionlab.equivalence.exact.field import FieldWithGuards, PrimeField, prime
 from fusionlab.equivalence.exact.identity import evaluators
 from fusionlab.equivalence.exact.values import Array, Drawn
 from fusionlab.hlo import ops
+from fusionlab.hlo.batch_axes import Marks, united, walker_axes
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.loops import Loop
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values, reads, walk
-from fusionlab.hlo.walker_axes import Marks, united, walker_axes
 from fusionlab.passes.fuse_jvp_replay import equal_inputs
 from fusionlab.passes.fuse_jvp_replay.combinations import small_fraction
 from fusionlab.passes.fuse_jvp_replay.directions import UnitRows

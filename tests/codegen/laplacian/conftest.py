@@ -16,9 +16,9 @@ from fusionlab.codegen.laplacian.interpreter import forward_laplacian
 from fusionlab.codegen.laplacian.jet import Coordinates, densify
 from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import Raising
+from fusionlab.hlo.batch_axes import resized_shapes, walker_axes
 from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.view import view_of
-from fusionlab.hlo.walker_axes import resized_shapes, walker_axes
 
 
 @dataclass(frozen=True)
