@@ -11,7 +11,8 @@ from typing import Any
 from fusionlab.codegen.kernels.dot_chains.chain import NoChainError
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
-from fusionlab.hlo.constants import fold, number_of
+from fusionlab.hlo.batch_axes import Kind, factors_of
+from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.strided import StridedView, row_major
 from fusionlab.hlo.view import Node, Value
@@ -142,53 +143,25 @@ class ChainAxes:
     # The ops, as relations between axes.
 
     def _relations(self, node: Node) -> Iterator[_Relation]:
-        (out,), slots, shape = node.results, self.slots[node], node.results[0].type.shape
-        if node.op is ops.DOT_GENERAL:
-            yield from self._of_dot(self.dots[node], slots[0], slots[1], out)
-        elif node.op is ops.BROADCAST_IN_DIM:
-            yield from (
-                _Relation(slots[0], at, out, to) for at, to in enumerate(node.attributes["broadcast_dimensions"])
-            )
-        elif node.op is ops.TRANSPOSE:
-            yield from (_Relation(slots[0], at, out, to) for to, at in enumerate(node.attributes["permutation"]))
-        elif node.op is ops.SLICE:
-            if any(step != 1 for step in node.attributes["strides"]):
-                raise NoChainError("a slice has strides")
-            starts = node.attributes["start_indices"]
-            yield from (_Relation(slots[0], at, out, at, int(start)) for at, start in enumerate(starts))
-        elif node.op is ops.PAD:
-            low, high = (list(node.attributes[f"edge_padding_{side}"]) for side in ("low", "high"))
-            if any(node.attributes["interior_padding"]) or min((*low, *high), default=0) < 0:
-                raise NoChainError("a pad is no frame")
-            yield from (_Relation(out, at, slots[0], at, int(start)) for at, start in enumerate(low))
-        elif node.op is ops.CONCATENATE:
-            along, start = int(node.attributes["dimension"]), 0
-            for slot in slots:
-                yield from (_Relation(out, at, slot, at, start if at == along else None) for at in range(len(shape)))
-                start += self.shape(slot)[along]
-        elif node.op is ops.DYNAMIC_UPDATE_SLICE:
-            for at, value in enumerate(node.operands[2:]):
-                if (place := fold(value)) is None:
-                    raise NoChainError("an update's place is data")
-                last = shape[at] - self.shape(slots[1])[at]
-                yield _Relation(slots[0], at, out, at)
-                yield _Relation(out, at, slots[1], at, min(max(int(place), 0), last))
-        elif node.op is ops.REDUCE:
-            if number_of(node.operands[1]) != REDUCTIONS[combiner(node.regions[0])]:
-                raise NoChainError("a reduction begins with another number")
-            gone = list(node.attributes["dimensions"])
-            kept = [at for at in range(len(self.shape(slots[0]))) if at not in gone]
-            yield from (_Relation(slots[0], at, out, to) for to, at in enumerate(kept))
-        elif node.op is not ops.RESHAPE:
-            for slot in slots:
-                yield from (_Relation(slot, at, out, at) for at in range(len(self.shape(slot))))
-
-    def _of_dot(self, axes: DotAxes, left: Slot, right: Slot, out: Value) -> Iterator[_Relation]:
-        for at, (ours, theirs) in enumerate(axes.batch_pairs):
-            yield from (_Relation(left, ours, right, theirs), _Relation(left, ours, out, at))
-        yield from (_Relation(left, ours, right, theirs) for ours, theirs in axes.contracted_pairs)
-        free = [(slot, at) for slot, own in zip((left, right), axes.free, strict=True) for at in own]
-        yield from (_Relation(slot, at, out, to) for to, (slot, at) in enumerate(free, len(axes.batch[0])))
+        """Those of the factors of ``node``; NoChainError where elements move by distances that are not known."""
+        slots: list[Slot] = [*self.slots[node], *node.results]
+        inputs = len(node.operands)
+        if node.op is ops.REDUCE and number_of(node.operands[1]) != REDUCTIONS[combiner(node.regions[0])]:
+            raise NoChainError("a reduction begins with another number")
+        for factor in factors_of(node):
+            (first, at), *others = factor.places
+            if factor.kind is Kind.PART:
+                if factor.start is None:
+                    raise NoChainError(f"a {node.op.mnemonic} is of places that are data or apart")
+                [(other, to)] = others
+                yield _Relation(slots[first], at, slots[other], to, factor.start)
+            elif factor.kind in (Kind.MOVED, Kind.UNKNOWN):
+                raise NoChainError(f"a {node.op.mnemonic} moves elements along an axis")
+            elif others and others[-1][0] >= inputs:
+                out, to = others[-1]
+                yield from (_Relation(slots[one], axis, slots[out], to) for one, axis in factor.places[:-1])
+            else:
+                yield from (_Relation(slots[first], at, slots[other], to) for other, to in others)
 
     def _join(self, relation: _Relation) -> None:
         one, other = self.axes[relation.one][relation.at], self.axes[relation.other][relation.to]
