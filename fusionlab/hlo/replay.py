@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
 from fusionlab.hlo import ops
+from fusionlab.hlo.batch_axes import Axis, walker_axes
 from fusionlab.hlo.constants import splat_number
 from fusionlab.hlo.cost import node_cost, size_bytes
 from fusionlab.hlo.dependence import reached
@@ -25,6 +27,7 @@ from fusionlab.hlo.loops import (
     Invariant,
     Loop,
     Recurrent,
+    Role,
     Stacked,
     Sum,
     accumulated_by,
@@ -66,18 +69,15 @@ class Replay:
 
     ``seeds`` is the number of directions that what it accumulates depends on, ``seed`` the first of them.
     ``directed``: the body makes a direction from the counter, whether or not what it accumulates depends on it.
-    ``residuals`` are the values that every trip reads unchanged and that differ between walkers (carried or captured);
-    ``shared`` the others: weights, constants, index tables. Without a walker axis (accumulators are scalars) every
-    computed value counts as a residual. ``varying`` are the body's values that depend on the counter; ``recomputed``
-    the loop-invariant nodes (``loops.invariant_nodes``).
+    ``varying`` are the body's values that depend on the counter; ``recomputed`` the loop-invariant nodes
+    (``loops.invariant_nodes``).
     """
 
+    function: Region = field(repr=False)
     loop: Loop
     seed: Seed | None
     seeds: int
     directed: bool
-    residuals: tuple[Value, ...]
-    shared: tuple[Value, ...]
     varying: frozenset[Value]
     recomputed: tuple[Node, ...]
     terms: int
@@ -114,6 +114,23 @@ class Replay:
         return any(_computes(node) for node in self.recomputed)
 
     @property
+    def residuals(self) -> tuple[Value, ...]:
+        """The values that every trip reads unchanged and that differ between walkers, carried or captured.
+
+        Without a walker axis (accumulators are scalars) every computed value counts as one.
+        """
+        return self._read_unchanged[0]
+
+    @property
+    def shared(self) -> tuple[Value, ...]:
+        """The others that every trip reads unchanged: weights, constants, index tables."""
+        return self._read_unchanged[1]
+
+    @cached_property
+    def _read_unchanged(self) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
+        return _read_unchanged(self.loop, self.function)
+
+    @property
     def residual_bytes(self) -> int:
         """Bytes of the residuals, each counted once."""
         return _sizes(self.residuals)
@@ -145,14 +162,12 @@ def _replay(loop: Loop, function: Region, origins: Mapping[Value, Value]) -> Rep
     floats = [value for value in accumulated if value.dtype in FLOATS]
     reaching = [s for s in seeds if not reached(body, s.node.results).isdisjoint(floats)]
     seed = reaching[0] if reaching else None
-    residuals, shared = _read_unchanged(loop, function)
     return Replay(
+        function=function,
         loop=loop,
         seed=seed,
         seeds=len({(s.node.op, s.node.operands) for s in reaching}),
         directed=bool(seeds),
-        residuals=residuals,
-        shared=shared,
         varying=frozenset(varying),
         recomputed=tuple(invariant_nodes(loop)),
         terms=len(accumulated),
@@ -193,20 +208,25 @@ def _blockers(
 def _read_unchanged(loop: Loop, function: Region) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
     """(residuals, shared): the values that the body reads unchanged; residuals differ between walkers.
 
-    The walker axis is the leading one of the accumulators; a value differs between walkers if it is computed from an
-    argument of ``function`` with that leading extent and at least two axes.
+    The walker axis is the leading one of the terms; a value differs between walkers if it is computed from an argument
+    of ``function`` that has this axis.
     """
-    shapes = [loop.body.arguments[i].type.shape for i in loop.indices(Sum)]
-    shapes += [role.term_shape for role in loop.roles if isinstance(role, Stacked)]
-    walkers = next((shape[0] for shape in shapes if shape), None)
-    given = [loop.node.operands[i] for i in loop.indices(Invariant)] + free_values(loop.body)
-    if walkers is None:
-        differs = {value for value in given if value.producer and value.producer.operands}
+    given = list(dict.fromkeys([*(loop.node.operands[i] for i in loop.indices(Invariant)), *free_values(loop.body)]))
+    sums_first = sorted(loop.roles, key=lambda role: isinstance(role, Stacked))
+    terms = [axis for role in sums_first for axis in _axis_of_terms(role)]
+    if terms:
+        marks = walker_axes(function, terms[:1])
+        differs = reached(function, [argument for argument in function.arguments if argument in marks])
     else:
-        inputs = [a for a in function.arguments if len(a.type.shape) > 1 and a.type.shape[0] == walkers]
-        differs = reached(function, inputs)
-    given = list(dict.fromkeys(given))
+        differs = {value for value in given if value.producer and value.producer.operands}
     return tuple(v for v in given if v in differs), tuple(v for v in given if v not in differs)
+
+
+def _axis_of_terms(role: Role) -> Iterator[Axis]:
+    """The leading axis of what every trip adds to a sum or writes into a stack, if it has any."""
+    slot = role.axis if isinstance(role, Stacked) and not role.without else None
+    for value in accumulated_by(role):
+        yield from ((value, axis) for axis in [a for a in range(len(value.type.shape)) if a != slot][:1])
 
 
 def _computes(node: Node) -> bool:
