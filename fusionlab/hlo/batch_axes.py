@@ -81,8 +81,9 @@ class Marks(dict[Value, set[int]]):
 
 
 def factors_of(node: Node) -> list[Factor]:
-    """The factors of an op; axes that are in none are treated in unknown ways. Reshapes and control flow have none."""
-    if node.op is ops.RESHAPE or not all(value.is_array for value in values_of(node)):
+    """The factors of an op; axes that are in none are treated in unknown ways. Reshapes, loops and branches have none."""
+    values = values_of(node)
+    if not all(value.is_array for value in values) or not any(value.type.shape for value in values):
         return []
     return list(_RULES[node.op.axes](node))
 

@@ -1,11 +1,15 @@
 """Which axes count walkers: the same program raised with another number of walkers computes the same numbers."""
 
+import ast
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
 
+import fusionlab
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.raising import Raising, raise_program
 from fusionlab.equivalence.samples import workload_samples
@@ -15,6 +19,7 @@ from fusionlab.hlo.program import program_view
 from fusionlab.workloads import catalogue
 from tests.optional_packages import needs_deepqmc
 
+PACKAGE = Path(fusionlab.__file__).parent
 B, N, F = 7, 4, 5
 _random = np.random.default_rng(2)
 X = _random.standard_normal((24, N, 3)).astype(np.float32)
@@ -202,6 +207,44 @@ def test_known_axes_of_different_extents_are_an_error(lowered):
     flat = program_view(lowered(lambda x, y: x + y.sum(), X[:B], X[:3]))
     with pytest.raises(ValueError, match=r"different extents: \[3, 7\]"):
         walker_axes(flat, [(argument, 0) for argument in flat.arguments])
+
+
+# -- one table
+
+AXES = {
+    "GatherDimensionNumbers", "ScatterDimensionNumbers", "ConvDimensionNumbers", "broadcast_dimensions", "permutation",
+    "iota_dimension", "dimensions", "dimension", "edge_padding_low", "window_dimensions", "fft_length",
+}  # fmt: skip
+"""Names by which an op says which axes of its operands are which of its results."""
+OF_ONE_OP = ("codegen/raising/rules/", "codegen/laplacian/", "equivalence/exact/rules/", "workloads/", "hlo/optimised/")
+OTHERS = {
+    *("hlo/constants.py", "hlo/cost.py", "hlo/diff/lines.py", "hlo/loops.py", "hlo/replay.py", "hlo/strided.py"),
+    *("codegen/between_collectives.py", "codegen/kernels/dot_chains/parts.py", "codegen/kernels/row_programs.py"),
+    *(f"passes/{name}.py" for name in ("batched_dot_kernels", "hoist_reduce_through_dot", "pack_isomorphic_slices")),
+    *("passes/scatter_to_gather.py", "passes/sink_broadcast_through_dot.py"),
+    *("passes/fuse_jvp_replay/complex_sums.py", "passes/fuse_jvp_replay/recognise.py"),
+}
+"""Files that evaluate, recognise, price or rewrite single ops; none follows axes through a program."""
+
+
+def _named_in(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+            if node.attr == "axes" and isinstance(node.value, ast.Attribute) and node.value.attr == "op":
+                yield "op.axes"
+
+
+def test_ops_say_in_one_file_what_they_do_along_axes():
+    """All that follow axes ask it: programs at few walkers, guards, owners of elements, chains of contractions."""
+    files = {path.relative_to(PACKAGE).as_posix(): set(_named_in(path)) for path in PACKAGE.rglob("*.py")}
+    assert {name for name, named in files.items() if "op.axes" in named} == {"hlo/batch_axes.py"}
+    readers = {name for name, named in files.items() if named & AXES and not name.startswith(OF_ONE_OP)}
+    assert readers - OTHERS == {"hlo/batch_axes.py"}
+    asking = {name for name, named in files.items() if named & {"keeps_apart", "factors_along", "factors_of"}}
+    assert not asking & readers - {"hlo/batch_axes.py"}
 
 
 # -- whole programs

@@ -286,7 +286,8 @@ class ChainAxes:
             others |= self.labels_of(labels, right, axes.free[1])
         for node in self.members:
             if node.op is ops.REDUCE:
-                others |= self.labels_of(labels, self.slots[node][0], node.attributes["dimensions"])
+                gone = (at for factor in factors_of(node) if factor.kind is Kind.REDUCED for _, at in factor.places)
+                others |= self.labels_of(labels, self.slots[node][0], gone)
         return batch - others
 
     def labels_of(self, labels: Mapping[ChainAxis, int], slot: Slot, axes: Iterable[int]) -> set[int]:
