@@ -44,6 +44,7 @@ ALIKE = {
     "branches": lambda x: lax.cond(W.sum() < 1.0, jnp.sin, jnp.cos, x),
     "barrier": lambda x: lax.optimization_barrier((x, jnp.sin(x)))[1],
     "beside-a-mean": lambda x: (lambda e: (e, e.mean(0)))(layer(x).sum((1, 2)))[0],
+    "cumulated": lambda x: jnp.cumsum(x, 1),
     "equal-constants": lambda x: x + np.broadcast_to(np.arange(3, dtype=np.float32), x.shape),
 }
 MIXED = {
@@ -63,6 +64,11 @@ MIXED = {
     "constants": lambda x: x * OF_WALKERS[:, None, None],
     "a-table": lambda x: x * jnp.concatenate([jnp.ones(1), OF_WALKERS])[1:, None, None],
     "looked-up": lambda x: x[jnp.argsort(x[:, 0, 0])],
+    "padded-and-cut": lambda x: lax.pad(x, np.float32(0), [(1, -1, 0), (0, 0, 0), (0, 0, 0)]) * x,
+    "in-windows": lambda x: lax.reduce_window(x, 0.0, lax.add, (3, 1, 1), (1, 1, 1), "SAME") * x,
+    "joined-halves": lambda x: jnp.concatenate([x[:3], 2 * x[3:]]) * x,
+    "numbered-by-an-index": lambda x: x * lax.dynamic_slice_in_dim(x, jnp.int32(x[0, 0, 0]), 1, 0),
+    "written-to-by-all": lambda x: x * jnp.zeros(N).at[jnp.int32(x[:, 0, 0])].add(x[:, 0, 1])[None, :, None],
     "until-all-are-done": lambda x: lax.while_loop(lambda y: (y < 5.0).any(), lambda y: y + 1.0, x),
 }
 

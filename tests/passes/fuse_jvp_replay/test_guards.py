@@ -81,6 +81,8 @@ PLACES = {
     "read-from-two": lambda d: jnp.stack([d, d / 2])[LAST, jnp.arange(70)],
     "read-along": lambda d: jnp.take_along_axis(jnp.stack([d, d / 2], 1), jnp.asarray(LAST)[:, None], 1)[:, 0],
     "sliced": lambda d: jax.lax.dynamic_update_slice(d, jnp.zeros(1), (69,)),
+    "exchanged": lambda d: (d + d[::-1]) / 2,
+    "joined": lambda d: jnp.concatenate([d[:69], 2 * d[69:]]),
     "padded": lambda d: d + jax.lax.pad(d, 0.0, [(50, -50, 0)]),
     "in-windows": lambda d: d + summed(d, 50) - summed(d, 60),
     "convolved": lambda d: d + convolved(d),
