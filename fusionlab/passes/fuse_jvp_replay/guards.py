@@ -17,7 +17,7 @@ from fusionlab.codegen.raising.rules.contraction import least_precise
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.equivalence.exact.coverage import DataIntegers, indices_of, makes_integers
 from fusionlab.hlo import ops
-from fusionlab.hlo.batch_axes import Indices, Kind, Marks, factors_along, keeps_apart, varies
+from fusionlab.hlo.batch_axes import Indices, Kind, Marks, factors_along, factors_of, keeps_apart, varies
 from fusionlab.hlo.constants import constant_behind, fold, least_of, number_of
 from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.value_numbers import ValueNumbers
@@ -249,7 +249,7 @@ def told_apart(nodes: Iterable[Node], axes: Marks) -> Complaint | None:
         if any(factor.kind not in _ALIKE for factor in factors_along(node, axes)):
             return _unlike(node)
         indices = Indices.of(node)
-        if indices is not None and _have_own_numbers(indices, axes, differing):
+        if indices is not None and _differ_by_constants(indices, axes, differing):
             return _apart(node, node)
         for value in node.operands:
             if value not in differing or (indices is not None and value is indices.value):
@@ -284,14 +284,16 @@ def _unlike(node: Node) -> Complaint:
     return _apart(node, node)
 
 
-def _have_own_numbers(indices: Indices, axes: Marks, differing: Collection[Value]) -> bool:
+def _differ_by_constants(indices: Indices, axes: Marks, differing: Collection[Value]) -> bool:
     """True if components of ``indices`` differ between walkers by constants, those that index walkers aside."""
-    counting, indexed = axes.get(indices.value, set()), axes.get(indices.node.operands[0], set())
+    counting = axes.get(indices.value, set())
     if not counting:
         return False
+    of_walkers = axes.get(indices.node.operands[0], set())
+    indexed = {axis for f in factors_of(indices.node) if f.kind is Kind.INDEXED for at, axis in f.places if at == 0}
     for to, (source, array) in zip(indices.axes, indices.components(), strict=True):
         along = [indices.without_vector(axis) for axis in counting]
-        if to in indexed:
+        if to in of_walkers & indexed:
             continue
         if source in differing if array is None else any((array != array.take([0], axis)).any() for axis in along):
             return True
