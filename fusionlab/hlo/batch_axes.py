@@ -39,7 +39,7 @@ Place = tuple[int, int]
 Axis = tuple[Value, int]
 
 
-class Kind(Enum):
+class FactorKind(Enum):
     """What an op does along the axes of a factor: see the module."""
 
     PASSED = "passed"
@@ -59,7 +59,7 @@ class Factor:
     known or there are strides.
     """
 
-    kind: Kind
+    kind: FactorKind
     places: tuple[Place, ...]
     start: int | None = None
 
@@ -216,32 +216,32 @@ def factors_along(node: Node, marks: Marks, *, own_places: bool = True) -> list[
     if groups := _carried(node):
         counting = any(marks.get(value) for group in groups for value in group)
         alike = all(len({_strides(marks, value) for value in group}) == 1 for group in groups)
-        return [Factor(Kind.PASSED if alike else Kind.UNKNOWN, tuple(marked))] if counting else []
+        return [Factor(FactorKind.PASSED if alike else FactorKind.UNKNOWN, tuple(marked))] if counting else []
     if not marked:
         return []
     if node.op is ops.RESHAPE:
         alike = _in_elements(marks, node.operands[0]) == _in_elements(marks, node.results[0])
-        return [Factor(Kind.PASSED if alike else Kind.UNKNOWN, tuple(marked))]
+        return [Factor(FactorKind.PASSED if alike else FactorKind.UNKNOWN, tuple(marked))]
     factors = factors_of(node)
     if own_places:
         factors = _joined(node, marks, factors)
     found = [_checked(factor, values, marks, marked) for factor in factors if not marked.isdisjoint(factor.places)]
     rest = marked.difference(place for factor in factors for place in factor.places)
-    return [*found, *(Factor(Kind.UNKNOWN, (place,)) for place in rest)]
+    return [*found, *(Factor(FactorKind.UNKNOWN, (place,)) for place in rest)]
 
 
 def keeps_apart(node: Node, marks: Marks, *, own_places: bool = True) -> bool:
     """True if ``node`` computes each walker from the same walker alone, or if nothing in it counts walkers."""
     found = factors_along(node, marks, own_places=own_places)
-    return len(found) <= 1 and all(factor.kind in (Kind.PASSED, Kind.NEW) for factor in found)
+    return len(found) <= 1 and all(factor.kind in (FactorKind.PASSED, FactorKind.NEW) for factor in found)
 
 
 def _checked(factor: Factor, values: Sequence[Value], marks: Marks, marked: Collection[Place]) -> Factor:
     """``factor``, unknown if what passes along it has walkers in some places only or at several strides."""
-    if factor.kind not in (Kind.PASSED, Kind.REDUCED):
+    if factor.kind not in (FactorKind.PASSED, FactorKind.REDUCED):
         return factor
     strides = {marks.strides.get((values[at], axis)) if (at, axis) in marked else None for at, axis in factor.places}
-    return factor if len(strides) == 1 else Factor(Kind.UNKNOWN, factor.places)
+    return factor if len(strides) == 1 else Factor(FactorKind.UNKNOWN, factor.places)
 
 
 def _strides(marks: Marks, value: Value) -> frozenset[tuple[int, frozenset[int]]]:
@@ -329,7 +329,7 @@ def _joined(node: Node, marks: Marks, factors: list[Factor]) -> list[Factor]:
         return factors
     operand, components = node.operands[0], None
     for i, to in enumerate(indices.axes):
-        indexed = next((f for f in factors if f.kind is Kind.INDEXED and (0, to) in f.places), None)
+        indexed = next((f for f in factors if f.kind is FactorKind.INDEXED and (0, to) in f.places), None)
         if indexed is None or to not in marks.get(operand, ()):
             continue
         components = components or indices.components()
@@ -337,7 +337,7 @@ def _joined(node: Node, marks: Marks, factors: list[Factor]) -> list[Factor]:
         for axis in marks[indices.value]:
             if array is not None and _counts_up(array, indices.without_vector(axis), operand.type.shape[to]):
                 along = next(f for f in factors if (indices.at, axis) in f.places)
-                passed = Factor(Kind.PASSED, (*indexed.places, *along.places))
+                passed = Factor(FactorKind.PASSED, (*indexed.places, *along.places))
                 factors = [passed, *(f for f in factors if f not in (indexed, along))]
                 break
     return factors
@@ -355,7 +355,7 @@ def _counts_up(array: np.ndarray, axis: int, extent: int) -> bool:
 
 
 def _passed(*places: Place) -> Factor:
-    return Factor(Kind.PASSED, places)
+    return Factor(FactorKind.PASSED, places)
 
 
 def _along_all(node: Node, moved: Collection[int], numbers: Sequence[int] | None = None) -> Factors:
@@ -363,23 +363,23 @@ def _along_all(node: Node, moved: Collection[int], numbers: Sequence[int] | None
     values = values_of(node)
     numbers = range(len(values)) if numbers is None else numbers
     for axis in range(len(values[numbers[0]].type.shape)):
-        yield Factor(Kind.MOVED if axis in moved else Kind.PASSED, tuple((at, axis) for at in numbers))
+        yield Factor(FactorKind.MOVED if axis in moved else FactorKind.PASSED, tuple((at, axis) for at in numbers))
 
 
 def _unknown(node: Node) -> Factors:
     """Axes of equal extents are taken for one another, of which nothing more is known."""
     if node.results:
-        yield from _by_extents(node, len(node.operands), len(node.results[0].type.shape), Kind.UNKNOWN)
+        yield from _by_extents(node, len(node.operands), len(node.results[0].type.shape), FactorKind.UNKNOWN)
 
 
-def _by_extents(node: Node, like: int, axes: int, kind: Kind) -> Factors:
+def _by_extents(node: Node, like: int, axes: int, kind: FactorKind) -> Factors:
     """A factor of each of the first ``axes`` of value number ``like`` with those of equal extents of the others."""
     values = values_of(node)
     shapes = [value.type.shape for value in values]
     for axis in range(axes):
         places = [(at, axis) for at, shape in enumerate(shapes) if shape[axis : axis + 1] == (shapes[like][axis],)]
         whole = len(places) == sum(bool(shape) for shape in shapes)
-        yield Factor(kind if whole else Kind.UNKNOWN, tuple(places))
+        yield Factor(kind if whole else FactorKind.UNKNOWN, tuple(places))
 
 
 def _elementwise(node: Node) -> Factors:
@@ -394,14 +394,14 @@ def _elementwise(node: Node) -> Factors:
 
 
 def _source(node: Node) -> Factors:
-    return (Factor(Kind.NEW, ((0, axis),)) for axis in range(len(node.results[0].type.shape)))
+    return (Factor(FactorKind.NEW, ((0, axis),)) for axis in range(len(node.results[0].type.shape)))
 
 
 def _broadcast(node: Node) -> Factors:
     before, after = (value.type.shape for value in values_of(node))
     of = {to: axis for axis, to in enumerate(_integers(node, "broadcast_dimensions")) if before[axis] == after[to]}
     for to in range(len(after)):
-        yield _passed((0, of[to]), (1, to)) if to in of else Factor(Kind.NEW, ((1, to),))
+        yield _passed((0, of[to]), (1, to)) if to in of else Factor(FactorKind.NEW, ((1, to),))
 
 
 def _transpose(node: Node) -> Factors:
@@ -413,7 +413,7 @@ def _reduce(node: Node) -> Factors:
     kept = [axis for axis in range(len(node.operands[0].type.shape)) if axis not in gone]
     for to, axis in enumerate(kept):
         yield _passed(*((at, axis) for at in range(count)), *((2 * count + at, to) for at in range(count)))
-    yield from (Factor(Kind.REDUCED, tuple((at, axis) for at in range(count))) for axis in gone)
+    yield from (Factor(FactorKind.REDUCED, tuple((at, axis) for at in range(count))) for axis in gone)
 
 
 def _reduce_window(node: Node) -> Factors:
@@ -431,7 +431,7 @@ def _dot_general(node: Node) -> Factors:
     axes = DotAxes.of(node)
     for to, pair in enumerate(axes.result):
         yield _passed(*((side, axis) for side, axis in enumerate(pair) if axis is not None), (2, to))
-    yield from (Factor(Kind.REDUCED, ((0, left), (1, right))) for left, right in axes.contracted_pairs)
+    yield from (Factor(FactorKind.REDUCED, ((0, left), (1, right))) for left, right in axes.contracted_pairs)
 
 
 def _convolution(node: Node) -> Factors:
@@ -444,13 +444,13 @@ def _convolution(node: Node) -> Factors:
 def _concatenate(node: Node) -> Factors:
     along, out, start = node.attributes["dimension"].value, len(node.operands), 0
     for factor in _along_all(node, [along]):
-        if factor.kind is Kind.PASSED:
+        if factor.kind is FactorKind.PASSED:
             yield factor
     for at, operand in enumerate(node.operands):
         if (extent := operand.type.shape[along]) == node.results[0].type.shape[along]:
             yield _passed((at, along), (out, along))
         else:
-            yield Factor(Kind.PART, ((out, along), (at, along)), start)
+            yield Factor(FactorKind.PART, ((out, along), (at, along)), start)
         start += extent
 
 
@@ -460,7 +460,7 @@ def _slice(node: Node) -> Factors:
         if part == extent:
             yield _passed((0, axis), (1, axis))
         else:
-            yield Factor(Kind.PART, ((0, axis), (1, axis)), starts[axis] if strides[axis] == 1 else None)
+            yield Factor(FactorKind.PART, ((0, axis), (1, axis)), starts[axis] if strides[axis] == 1 else None)
 
 
 def _pad(node: Node) -> Factors:
@@ -469,9 +469,9 @@ def _pad(node: Node) -> Factors:
         if not (low or high or interior):
             yield _passed((0, axis), (2, axis))
         elif interior or low < 0 or high < 0:
-            yield Factor(Kind.MOVED, ((0, axis), (2, axis)))
+            yield Factor(FactorKind.MOVED, ((0, axis), (2, axis)))
         else:
-            yield Factor(Kind.PART, ((2, axis), (0, axis)), low)
+            yield Factor(FactorKind.PART, ((2, axis), (0, axis)), low)
 
 
 def _reverse(node: Node) -> Factors:
@@ -485,7 +485,7 @@ def _sort(node: Node) -> Factors:
 def _dynamic_slice(node: Node) -> Factors:
     out, whole, part = len(node.operands), node.operands[0].type.shape, node.results[0].type.shape
     for axis in range(len(whole)):
-        kind = Kind.PASSED if whole[axis] == part[axis] else Kind.INDEXED
+        kind = FactorKind.PASSED if whole[axis] == part[axis] else FactorKind.INDEXED
         yield Factor(kind, ((0, axis), (out, axis)))
 
 
@@ -496,9 +496,9 @@ def _dynamic_update_slice(node: Node) -> Factors:
             yield _passed((0, axis), (1, axis), (out, axis))
             continue
         place = fold(at)
-        yield Factor(Kind.INDEXED, ((0, axis), (out, axis)))
+        yield Factor(FactorKind.INDEXED, ((0, axis), (out, axis)))
         start = None if place is None else min(max(int(place), 0), whole[axis] - part[axis])
-        yield Factor(Kind.PART, ((out, axis), (1, axis)), start)
+        yield Factor(FactorKind.PART, ((out, axis), (1, axis)), start)
 
 
 def _gather(node: Node) -> Factors:
@@ -541,22 +541,22 @@ def _windows(
         if extents[axis] == sizes[to]:
             yield _passed(*((at, axis) for at in whole), *((at, to) for at in moved))
         else:
-            yield Factor(Kind.INDEXED if sizes[to] == 1 else Kind.MOVED, tuple((at, axis) for at in whole))
+            yield Factor(FactorKind.INDEXED if sizes[to] == 1 else FactorKind.MOVED, tuple((at, axis) for at in whole))
     batch = [axis for axis in range(len(sizes)) if axis not in window]
     of_indices = [axis for axis in range(len(values[indices].type.shape)) if axis != vector]
     is_read = node.op is ops.GATHER
     for axis, to in zip(of_indices, batch, strict=True):
         own = [(at, batching[axis]) for at in whole] if axis in batching else []
-        kind = Kind.PASSED if own or is_read else Kind.REDUCED
+        kind = FactorKind.PASSED if own or is_read else FactorKind.REDUCED
         yield Factor(kind, (*own, (indices, axis), *((at, to) for at in moved)))
     for axis in dropped - {*batching.values()}:
-        yield Factor(Kind.INDEXED, tuple((at, axis) for at in whole))
+        yield Factor(FactorKind.INDEXED, tuple((at, axis) for at in whole))
 
 
 def _batched(node: Node) -> Factors:
     """Batched linear algebra: the leading axes, up to those of matrices."""
     first = len(node.operands[0].type.shape) - (1 if "permutation" in node.call_target else 2)
-    yield from _by_extents(node, 0, max(first, 0), Kind.PASSED)
+    yield from _by_extents(node, 0, max(first, 0), FactorKind.PASSED)
 
 
 def _call(node: Node) -> Factors:
@@ -565,7 +565,7 @@ def _call(node: Node) -> Factors:
     elif node.family == "layout":
         yield from _elementwise(node)
     elif node.operands:
-        yield from _by_extents(node, 0, max(len(node.operands[0].type.shape) - 2, 0), Kind.UNKNOWN)
+        yield from _by_extents(node, 0, max(len(node.operands[0].type.shape) - 2, 0), FactorKind.UNKNOWN)
 
 
 def _fft(node: Node) -> Factors:
@@ -576,7 +576,7 @@ def _fft(node: Node) -> Factors:
 
 def _rows(node: Node) -> Factors:
     """All axes but the last."""
-    return _by_extents(node, 0, len(node.operands[0].type.shape) - 1, Kind.PASSED)
+    return _by_extents(node, 0, len(node.operands[0].type.shape) - 1, FactorKind.PASSED)
 
 
 def _nothing(node: Node) -> Factors:

@@ -12,7 +12,7 @@ from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.raising import Raising, raise_program
 from fusionlab.hlo import ops
 from fusionlab.hlo.batch_axes import (
-    Kind,
+    FactorKind,
     factors_along,
     keeps_apart,
     resized_shapes,
@@ -207,7 +207,7 @@ def test_walkers_of_two_axes():
     marks = united({axis: walker_axes(flat, [(flat.arguments[0], axis)]) for axis in (0, 1)})
     merged = flat.nodes[0].results[0]
     assert marks.strides[merged, 0] == {1, 3}
-    assert {factor.kind for node in flat.nodes for factor in factors_along(node, marks)} == {Kind.PASSED}
+    assert {factor.kind for node in flat.nodes for factor in factors_along(node, marks)} == {FactorKind.PASSED}
 
 
 UNKNOWN = "stablehlo.custom_call @mystery(%x) : (tensor<5x3xf32>) -> tensor<5x3xf32>"

@@ -14,7 +14,7 @@ from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.raising import Raising, raise_program
 from fusionlab.equivalence.samples import workload_samples
 from fusionlab.hlo import lowering
-from fusionlab.hlo.batch_axes import Kind, factors_along, resized_shapes, walker_axes
+from fusionlab.hlo.batch_axes import FactorKind, factors_along, resized_shapes, walker_axes
 from fusionlab.hlo.program import program_view
 from fusionlab.workloads import catalogue
 from tests.optional_packages import needs_deepqmc
@@ -172,7 +172,7 @@ def test_matrices_of_walkers_are_told_from_matrices_along_them(name, platform, l
             node.name
             for node in flat.walk()
             if node.family in ("factorisation", "triangular-solve", "fft")
-            and any(factor.kind is not Kind.PASSED for factor in factors_along(node, marks))
+            and any(factor.kind is not FactorKind.PASSED for factor in factors_along(node, marks))
         ]
 
     assert mixed(0) == []

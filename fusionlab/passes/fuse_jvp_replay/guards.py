@@ -17,7 +17,7 @@ from fusionlab.codegen.raising.rules.contraction import least_precise
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.equivalence.exact.coverage import DataIntegers, indices_of, makes_integers
 from fusionlab.hlo import ops
-from fusionlab.hlo.batch_axes import Indices, Kind, Marks, factors_along, factors_of, keeps_apart, varies
+from fusionlab.hlo.batch_axes import FactorKind, Indices, Marks, factors_along, factors_of, keeps_apart, varies
 from fusionlab.hlo.constants import constant_behind, fold, least_of, number_of
 from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.value_numbers import ValueNumbers
@@ -31,7 +31,7 @@ _INDEX_ARITHMETIC = (
     ops.TRANSPOSE,
 )  # fmt: skip
 
-_ALIKE = (Kind.PASSED, Kind.REDUCED, Kind.NEW)
+_ALIKE = (FactorKind.PASSED, FactorKind.REDUCED, FactorKind.NEW)
 """What ops may do along walkers of which a few represent all."""
 _OF_MATRICES = ("factorisation", "triangular-solve", "fft")
 _READS = (ops.DYNAMIC_SLICE, ops.GATHER)
@@ -269,7 +269,7 @@ def told_apart(nodes: Iterable[Node], axes: Marks) -> Complaint | None:
 def along_matrices(nodes: Iterable[Node], axes: Marks) -> Complaint | None:
     """A factorisation, a solve or a Fourier transform of ``nodes`` mixes walkers: it needs all of them."""
     for node in nodes:
-        if node.family in _OF_MATRICES and any(f.kind is not Kind.PASSED for f in factors_along(node, axes)):
+        if node.family in _OF_MATRICES and any(f.kind is not FactorKind.PASSED for f in factors_along(node, axes)):
             return _unlike(node)
     return None
 
@@ -290,7 +290,9 @@ def _differ_by_constants(indices: Indices, axes: Marks, differing: Collection[Va
     if not counting:
         return False
     of_walkers = axes.get(indices.node.operands[0], set())
-    indexed = {axis for f in factors_of(indices.node) if f.kind is Kind.INDEXED for at, axis in f.places if at == 0}
+    indexed = {
+        axis for f in factors_of(indices.node) if f.kind is FactorKind.INDEXED for at, axis in f.places if at == 0
+    }
     for to, (source, array) in zip(indices.axes, indices.components(), strict=True):
         along = [indices.without_vector(axis) for axis in counting]
         if to in of_walkers & indexed:

@@ -11,7 +11,7 @@ from typing import Any
 from fusionlab.codegen.kernels.dot_chains.chain import NoChainError
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
-from fusionlab.hlo.batch_axes import Kind, factors_of
+from fusionlab.hlo.batch_axes import FactorKind, factors_of
 from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.strided import StridedView, row_major
@@ -150,12 +150,12 @@ class ChainAxes:
             raise NoChainError("a reduction begins with another number")
         for factor in factors_of(node):
             (first, at), *others = factor.places
-            if factor.kind is Kind.PART:
+            if factor.kind is FactorKind.PART:
                 if factor.start is None:
                     raise NoChainError(f"a {node.op.mnemonic} is of places that are data or apart")
                 [(other, to)] = others
                 yield _Relation(slots[first], at, slots[other], to, factor.start)
-            elif factor.kind in (Kind.MOVED, Kind.UNKNOWN):
+            elif factor.kind in (FactorKind.MOVED, FactorKind.UNKNOWN):
                 raise NoChainError(f"a {node.op.mnemonic} moves elements along an axis")
             elif others and others[-1][0] >= inputs:
                 out, to = others[-1]
@@ -286,7 +286,9 @@ class ChainAxes:
             others |= self.labels_of(labels, right, axes.free[1])
         for node in self.members:
             if node.op is ops.REDUCE:
-                gone = (at for factor in factors_of(node) if factor.kind is Kind.REDUCED for _, at in factor.places)
+                gone = (
+                    at for factor in factors_of(node) if factor.kind is FactorKind.REDUCED for _, at in factor.places
+                )
                 others |= self.labels_of(labels, self.slots[node][0], gone)
         return batch - others
 
