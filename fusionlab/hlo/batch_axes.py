@@ -81,7 +81,7 @@ class Marks(dict[Value, set[int]]):
 
 
 def factors_of(node: Node) -> list[Factor]:
-    """The factors of an op; axes that are in none are treated in unknown ways. Reshapes, loops and branches have none."""
+    """The factors of an op: none for reshapes, loops and branches. What an op does along axes in none is unknown."""
     values = values_of(node)
     if not all(value.is_array for value in values) or not any(value.type.shape for value in values):
         return []
