@@ -16,7 +16,7 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
 
-from fusionlab.hlo.ops import ACROSS, MANUAL
+from fusionlab.hlo.ops import ACROSS, CONSTRAINT, MANUAL
 from fusionlab.hlo.view import inner_operations, public_function
 
 SHARDINGS = ("mhlo.sharding", "sdy.sharding")
@@ -101,7 +101,7 @@ def drop_open_constraints(module: ir.Module) -> None:
     """Remove constraints that leave every axis of an array to the partitioner, in place: JAX writes one after every
     operation of a ``shard_map`` over some of the axes of a mesh."""
     for operation in list(inner_operations(module.operation)):
-        if operation.name == "sdy.sharding_constraint":
+        if operation.name == CONSTRAINT:
             sharding = sdy.TensorShardingAttr(operation.attributes["sharding"])
             axes = list(map(sdy.DimensionShardingAttr, sharding.dimension_shardings))
             fixed = len(sharding.replicated_axes) or any(axis.is_closed or len(axis.axes) for axis in axes)
@@ -112,7 +112,7 @@ def drop_open_constraints(module: ir.Module) -> None:
 
 def constrains_nothing(operation: ir.Operation) -> bool:
     """True for a ``sdy.sharding_constraint`` over an empty mesh, as JAX writes for typed keys, or one of one device."""
-    if operation.name != "sdy.sharding_constraint":
+    if operation.name != CONSTRAINT:
         return False
     top = operation
     while top.parent is not None:

@@ -231,6 +231,7 @@ OPS: dict[str, OpDef] = {
         _rows("case if", "control", flops="branches", axes="carried", derivative="regions", control_flow=True),
         _rows("manual_computation", "control", "sdy", flops="branches", axes="carried", control_flow=True),
         _rows("scan", "control", "chlo", derivative="regions"),
+        _rows("sharding_constraint", "unknown", "sdy", axes="elementwise"),
         _rows("optimization_barrier", "control", flops="none", axes="carried", derivative="linear", free=True),
         _rows("after_all get_tuple_element tuple", "control", flops="none", free=True),
         _rows("custom_call", "custom", flops="call", axes="call", derivative="call"),
@@ -254,6 +255,8 @@ CALLEES = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 
 MANUAL = "sdy.manual_computation"
 """The op of ``shard_map``, whose region is the program of one device."""
+CONSTRAINT = "sdy.sharding_constraint"
+"""The op that says how its operand, which it returns, is divided over devices."""
 
 ACROSS = {
     *(name for name, op in OPS.items() if op.family == "collective"),
