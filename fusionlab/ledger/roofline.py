@@ -16,7 +16,8 @@ from fusionlab.hlo.cost import Cost, node_cost
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.view import Region
-from fusionlab.ledger.launch_rows import LaunchRow, Totals, totals, totals_by
+from fusionlab.ledger.launch_rows import LaunchRow, Totals, totals
+from fusionlab.ledger.views import totals_by
 from fusionlab.ledger.model_time import LAUNCH_US, Ceilings
 
 

@@ -25,7 +25,8 @@ from fusionlab.hlo.view import Node, source_of
 from fusionlab.ledger.dataflow import members
 from fusionlab.ledger.footprint import Footprint
 from fusionlab.ledger.launch_clusters import launch_clusters
-from fusionlab.ledger.launch_rows import LaunchRow, label, launch_rows, totals, totals_by
+from fusionlab.ledger.launch_rows import LaunchRow, launch_rows, totals
+from fusionlab.ledger.views import label, totals_by
 from fusionlab.ledger.model_time import ceilings_of
 from fusionlab.ledger.refusals import by_cause, launches_refused, refusals, xla_estimates
 from fusionlab.ledger.roofline import family_points, kernel_points

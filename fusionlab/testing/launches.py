@@ -14,9 +14,10 @@ from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.errors import unknown
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.stages import frames
+from fusionlab.hlo.name_stacks import frames
 from fusionlab.ledger.dataflow import members
-from fusionlab.ledger.launch_rows import LaunchRow, launch_rows, totals_by
+from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
+from fusionlab.ledger.views import totals_by
 from fusionlab.ledger.ledger import LaunchCounts, LaunchSite, count_launches, launches
 from fusionlab.ledger.refusals import refusals
 from fusionlab.testing.lowered import program_of
