@@ -201,7 +201,8 @@ def _at_boundary(
     """True if a neighbour belongs to another known place."""
     around = [producer[value] for value in unit.reads if value in producer]
     around += [i for value in unit.writes for i in consumers.get(value, ())]
-    return any(units[i].place and unit.place and units[i].place != unit.place for i in around)
+    here, there = unit.place or unit.stage, {units[i].place or units[i].stage for i in around}
+    return bool(here) and bool(there - {"", here})
 
 
 _CONVERSIONS = (

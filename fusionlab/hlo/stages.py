@@ -34,11 +34,11 @@ STAGES = {
     "A": "features",
     "B": "correlation update",
     "C": "orbitals and readout",
-    "D": "determinants",
-    "E": "derivatives and Laplacian",
+    "D": "determinants, log|psi|",
+    "E": "derivatives, Laplacian",
 }
 """The stages of a wavefunction program (characterisation, Section II)."""
-LEGEND = "stages: " + ", ".join(f"{letter} {name}" for letter, name in STAGES.items())
+LEGEND = "stages: " + "; ".join(f"{letter} {name}" for letter, name in STAGES.items())
 """The line that stands wherever stages are printed."""
 
 PHASE_SCOPES: dict[str, str] = {

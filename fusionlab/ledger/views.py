@@ -64,6 +64,8 @@ DEFAULTS: tuple[tuple[str, ...], ...] = (("phase", "stage", "role"), ("scope",),
 """The views by default: the first that says something."""
 _ENOUGH = 0.5
 """A view says something if at least this share of the launches has a label of its own."""
+_MOST_GROUPS = 30
+"""The default depth of scopes is the greatest that makes no more groups than this."""
 
 
 def parse_view(text: str) -> View:
@@ -92,8 +94,18 @@ def default_views(rows: Sequence[LaunchRow]) -> tuple[str, ...]:
     runs = sum(row.dynamic_launches for row in rows)
     for views, says in ((DEFAULTS[1], lambda row: bool(read_name(row.op_name).scopes)), (DEFAULTS[2], _has_source)):
         if runs and sum(row.dynamic_launches for row in rows if says(row)) >= _ENOUGH * runs:
-            return views
+            return (_scopes_that_fit(rows),) if views == DEFAULTS[1] else views
     return DEFAULTS[-1]
+
+
+def _scopes_that_fit(rows: Sequence[LaunchRow]) -> str:
+    names = [read_name(row.op_name) for row in rows]
+    deepest = max((len(name.scopes) for name in names), default=0)
+    fitting = (
+        depth for depth in range(deepest, 0, -1) if len({name.scope_to(depth) for name in names}) <= _MOST_GROUPS
+    )
+    depth = next(fitting, 1)
+    return "scope" if depth >= deepest else f"scope:{depth}"
 
 
 def is_staged(rows: Iterable[LaunchRow]) -> bool:
