@@ -82,7 +82,7 @@ def transformer_step(params: dict[str, Any], tokens: jax.Array) -> tuple[dict[st
 
 def _transformer_arguments(width: int = 64) -> tuple[Any, ...]:
     square = shape(width, width)
-    layer = {name: square for name in ("q", "k", "v", "o")}
+    layer = dict.fromkeys(("q", "k", "v", "o"), square)
     layer |= {"up": shape(width, 4 * width), "down": shape(4 * width, width)}
     layer |= {"norm_1": shape(width), "norm_2": shape(width)}
     return {"embed": shape(256, width), "layers": [layer, layer]}, shape(8, 33, dtype=jnp.int32)
@@ -270,7 +270,7 @@ def main() -> None:
         made = ledger(example.function, example.arguments, target="a100")
         runs = max(1, made.dynamic_launches)
         scoped, placed = (
-            sum(row.dynamic_launches for row in made.rows if getattr(row, what)) / runs for what in ("op_name", "source")
+            sum(row.dynamic_launches for row in made.rows if getattr(row, what)) / runs for what in ("scope", "source")
         )
         print(f"{name:<18} {made.dynamic_launches:>8,}  {scoped:>10.1%}  {placed:>11.1%}")
 

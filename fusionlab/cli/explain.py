@@ -60,7 +60,7 @@ def explain(source: Source, kernel: str | None, refused: int, given: Circumstanc
         return explain_kernel(made, kernel, rows, found.found if found else (), ops, console)
     if found is None:
         raise _no_record(made.compiled.name, given)
-    document = {
+    document: dict[str, Any] = {
         "name": made.compiled.name,
         "target": made.compiled.target.name,
         "join": {

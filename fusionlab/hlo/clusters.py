@@ -22,8 +22,8 @@ from networkx.utils import UnionFind
 from fusionlab.hlo import ops
 from fusionlab.hlo.cost import array_bytes, node_cost
 from fusionlab.hlo.loops import analyse
-from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.name_stacks import read_name
+from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.stages import Attribution, attribute_nodes, has_stages
 from fusionlab.hlo.view import Node, Region, free_values, source_of
 
@@ -64,7 +64,8 @@ class Cluster:
     ``bytes`` are moved by the units as they are and ``least_bytes`` by one kernel: values that come from outside, and
     values that are read outside. ``gain_us`` is an upper bound on the time that one kernel saves (None without times).
     ``boundary_conversions`` are runs of units that convert layout next to a unit of another place. ``stages``,
-    ``scopes`` and ``sources`` count the units of each. ``boundary_values`` is the number of values that cross its boundary in one run.
+    ``scopes`` and ``sources`` count the units of each. ``boundary_values`` is the number of values that cross its
+    boundary in one run.
     """
 
     units: tuple[str, ...]

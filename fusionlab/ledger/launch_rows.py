@@ -22,13 +22,14 @@ from fusionlab.ledger.model_time import Ceilings, TimeModel, time_model
 from fusionlab.ledger.origins import Origin, Origins
 from fusionlab.ledger.thunks import captured_thunks
 
+
 @dataclass(frozen=True)
 class LaunchRow:
     """One launch site.
 
     ``op_name`` is its name stack, of which ``scope`` is the path of scopes, ``op`` the primitive and ``transform`` the
-    differentiation (``hlo.name_stacks``). ``source`` is the innermost line of the user, ``caller`` the innermost outside
-    of installed packages. ``scopes`` and ``sources`` are those of everything fused into it, the heaviest first.
+    differentiation (``hlo.name_stacks``). ``source`` is the innermost line of the user, ``caller`` the innermost one
+    outside of installed packages. ``scopes`` and ``sources`` are those of everything fused into it, the heaviest first.
     ``stage_share`` is the share of the fused ops that agrees with this origin; ``attributed_by`` is where it comes from
     (``origins.BY``: ``members``, ``readers`` of an op that XLA introduced; "" for unknown). ``loop`` names the
     loops around it, outermost first; ``in_cuda_graph`` is None where XLA does not report it (the CPU). ``unmodelled``
@@ -91,7 +92,7 @@ class Totals:
 
     ``model_us`` is None when no row has a time, and excludes ``unmodelled_us_launches`` when some have none.
     ``attributed_launches`` carry phase, stage and role, some of them those of their readers; ``scoped_launches`` carry
-    a name stack and ``sourced_launches`` a source line. ``unmodelled_bytes`` are bytes of launches with an op without a
+    a scope and ``sourced_launches`` a source line. ``unmodelled_bytes`` are bytes of launches with an op without a
     FLOP rule.
     """
 
@@ -223,6 +224,6 @@ def totals_of(row: LaunchRow) -> Totals:
         unmodelled_bytes=row.bytes if row.unmodelled else 0,
         unmodelled_us_launches=row.dynamic_launches if row.model_us is None else 0,
         tf32_flops=row.tf32_flops,
-        scoped_launches=row.dynamic_launches if row.op_name else 0,
+        scoped_launches=row.dynamic_launches if row.scope else 0,
         sourced_launches=row.dynamic_launches if row.source else 0,
     )

@@ -92,7 +92,8 @@ class Origins:
         if not found.is_known:
             found = self._of_others(computation, instruction)
         op = found.op if found.by == BY_MEMBERS and found.op else own.op or instruction.opcode
-        return dataclasses.replace(found, op=op, scopes=own.scopes or found.scopes, sources=own.sources or found.sources)
+        scopes, sources = own.scopes or found.scopes, own.sources or found.sources
+        return dataclasses.replace(found, op=op, scopes=scopes, sources=sources)
 
     def of_members(self, instruction: Instruction) -> Origin:
         """The origin of what ``instruction`` runs."""

@@ -34,8 +34,8 @@ class FusionRefusal:
 
     ``producer`` is its name when XLA decided, ``kernel`` the launch of the final program that it is part of (several
     producers may share one), ``consumers`` the launches that read it, without ``kernel`` itself: ``merged_readers`` of
-    its readers ended up in the same kernel. Stage, role, op_name, source, scope, op and transform are the producer's own,
-    else its kernel's.
+    its readers ended up in the same kernel. Stage, role, op_name, source, scope, op and transform are the producer's
+    own, else its kernel's.
     ``result_bytes`` is what one run writes and ``read_bytes`` what is read of it: a part where it updates in place, or
     where its readers take slices (``ledger.traffic``).
     ``boundary_us`` is the cost of the boundary over all trips (model; the launch is shared by the producers of one
@@ -291,8 +291,8 @@ class KernelNames:
     producer and its reader, become one kernel with several results). So an instruction is found by the names of the ops
     fused into it, and then by opcode, op_name and size of its results.
 
-    ``fused`` is the module after fusion, of which ``origins`` are the origins, ``final`` the compiled one, ``launches`` the names of its launches. ``places``
-    has every instruction of ``fused`` by name, with its computation.
+    ``fused`` is the module after fusion, of which ``origins`` are the origins, ``final`` the compiled one, ``launches``
+    the names of its launches. ``places`` has every instruction of ``fused`` by name, with its computation.
     """
 
     def __init__(self, fused: HloModule, final: HloModule, launches: frozenset[str]) -> None:

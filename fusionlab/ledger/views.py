@@ -20,15 +20,15 @@ UNATTRIBUTED = "unattributed"
 
 
 @dataclass(frozen=True)
-class View:
+class LaunchView:
     """One way to group launches: ``label`` reads the group of a row, "" where it is unknown."""
 
     label: Callable[[LaunchRow], str]
     meaning: str
 
 
-def _field(name: str, meaning: str) -> View:
-    return View(lambda row: str(getattr(row, name)), meaning)
+def _field(name: str, meaning: str) -> LaunchView:
+    return LaunchView(lambda row: str(getattr(row, name)), meaning)
 
 
 def _stage(row: LaunchRow) -> str:
@@ -39,22 +39,22 @@ def _in_cuda_graph(row: LaunchRow) -> str:
     return {True: "graph", False: "alone", None: "unknown"}[row.in_cuda_graph]
 
 
-VIEWS: dict[str, View] = {
+VIEWS: dict[str, LaunchView] = {
     "scope": _field("scope", "named scopes and jitted functions, as a path; scope:N is the outermost N"),
     "op": _field("op", "the JAX primitive (without a name: the HLO opcode)"),
     "source": _field("source", "the innermost line of user code"),
     "caller": _field("caller", "the innermost line outside of installed packages"),
     "transform": _field("transform", "primal, jvp, transpose, as they nest"),
-    "batched": View(lambda row: str(read_name(row.op_name).batched) if row.op_name else "", "vmap around it"),
+    "batched": LaunchView(lambda row: str(read_name(row.op_name).batched) if row.op_name else "", "vmap around it"),
     "phase": _field("phase", "mcmc, laplacian, potential, wavefunction or optimiser"),
-    "stage": View(_stage, "A to E"),
+    "stage": LaunchView(_stage, "A to E"),
     "role": _field("role", "primal, tangent, cotangent, tangent-of-cotangent"),
     "family": _field("family", "the kind of kernel"),
     "name": _field("name", "the HLO instruction"),
     "kind": _field("kind", "XLA's thunk"),
-    "loop": View(lambda row: row.loop or "outside", "the loops around it"),
+    "loop": LaunchView(lambda row: row.loop or "outside", "the loops around it"),
     "trip_count": _field("trip_count", "runs"),
-    "in_cuda_graph": View(_in_cuda_graph, "inside a CUDA graph, or alone"),
+    "in_cuda_graph": LaunchView(_in_cuda_graph, "inside a CUDA graph, or alone"),
     "model_source": _field("model_source", "where the modelled time comes from"),
     "attributed_by": _field("attributed_by", "how the origin was found"),
 }
@@ -68,7 +68,7 @@ _MOST_GROUPS = 30
 """The default depth of scopes is the greatest that makes no more groups than this."""
 
 
-def parse_view(text: str) -> View:
+def parse_view(text: str) -> LaunchView:
     """The view that ``--by`` names, with its depth. InputError for an unknown one."""
     name, colon, depth = text.partition(":")
     if name not in VIEWS:
@@ -77,7 +77,7 @@ def parse_view(text: str) -> View:
         return VIEWS[name]
     if name != "scope" or re.fullmatch(r"[1-9]\d{0,3}", depth, re.ASCII) is None:
         raise InputError(f"--by {text}: a depth is a positive number, and only scope has one, as in scope:2")
-    return View(functools.partial(_scope_to, int(depth)), VIEWS[name].meaning)
+    return LaunchView(functools.partial(_scope_to, int(depth)), VIEWS[name].meaning)
 
 
 def require_views(names: Sequence[str]) -> None:

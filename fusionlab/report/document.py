@@ -26,10 +26,10 @@ from fusionlab.ledger.dataflow import members
 from fusionlab.ledger.footprint import Footprint
 from fusionlab.ledger.launch_clusters import launch_clusters
 from fusionlab.ledger.launch_rows import LaunchRow, launch_rows, totals
-from fusionlab.ledger.views import default_views, label, totals_by
 from fusionlab.ledger.model_time import ceilings_of
 from fusionlab.ledger.refusals import by_cause, launches_refused, refusals, xla_estimates
 from fusionlab.ledger.roofline import family_points, kernel_points
+from fusionlab.ledger.views import default_views, label, totals_by
 from fusionlab.measure.comparison import Comparison, compare_record, kernels_of, latest, measured_by
 from fusionlab.measure.records import Record
 from fusionlab.report.pictures.scope_tree import ScopeGroup, ScopeTree, scope_tree
@@ -274,9 +274,9 @@ def _side(
 ) -> dict[str, Any]:
     """One program as XLA compiled it for one target; ``ops_of`` maps a name stack to its ops' positions.
 
-    ``launches`` are rows of LAUNCH_FIELDS, ``by_stage_family`` and ``by_view_family`` their totals; the other parts name
-    launches by their name. The view of the second is the stage where there are stages, else the one of ``views``; its
-    groups are in the rows' ``field``.
+    ``launches`` are rows of LAUNCH_FIELDS, ``by_stage_family`` and ``by_view_family`` their totals; the other parts
+    name launches by their name. The view of the second is the stage where there are stages, else the one of ``views``;
+    its groups are in the rows' ``field``.
     """
     rows = launch_rows(compiled)
     view = "stage" if "stage" in views else views[0]

@@ -12,12 +12,12 @@ from fusionlab.errors import InputError
 from fusionlab.hlo.optimised.kernel_cost import Work, work_of
 from fusionlab.hlo.optimised.parser import parse_optimized
 from fusionlab.ledger.launch_rows import Totals, launch_rows, totals
-from fusionlab.ledger.views import label, totals_by
 from fusionlab.ledger.ledger import count_launches
 from fusionlab.ledger.model_time import Ceilings, ceilings_of
 from fusionlab.ledger.origins import Origins
 from fusionlab.ledger.roofline import family_points, kernel_points, op_family_costs
 from fusionlab.ledger.traffic import Traffic, traffic_of
+from fusionlab.ledger.views import label, totals_by
 from tests.ledger.by_hand import compiled_of, text_of
 
 TEXT = text_of("kernels_of_all_kinds.hlo")

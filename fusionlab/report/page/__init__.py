@@ -37,7 +37,8 @@ LAUNCH_COLUMNS = (
     ("source", "source", "source"),
     ("scope", "op_name", "scope"),
 )
-"""Columns of launch tables (stage and role only where there are stages, op and transform elsewhere): label, one of ``document.LAUNCH_FIELDS``, and its format in the script (``tables.js``)."""
+"""Columns of launch tables: label, one of ``document.LAUNCH_FIELDS``, and its format in the script (``tables.js``).
+Stage and role are shown where there are stages, op and transform elsewhere."""
 
 _FOLDER = Path(__file__).parent
 
@@ -45,8 +46,11 @@ _FOLDER = Path(__file__).parent
 def page(document: Mapping[str, Any]) -> str:
     """The HTML of ``report.html`` for a study document; ValueError for a number that JSON cannot represent."""
     style = _family_style() + _read("report.css")
-    given: dict[str, Any] = {"FAMILIES": {family: look.mark for family, look in FAMILY_LOOKS.items()}, "LAUNCH_COLUMNS": LAUNCH_COLUMNS}
-    given["STAGE_LEGEND"] = LEGEND
+    given: dict[str, Any] = {
+        "FAMILIES": {family: look.mark for family, look in FAMILY_LOOKS.items()},
+        "LAUNCH_COLUMNS": LAUNCH_COLUMNS,
+        "STAGE_LEGEND": LEGEND,
+    }
     constants = "".join(f"const {name} = {json.dumps(one, ensure_ascii=False)};\n" for name, one in given.items())
     script = '"use strict";\n(() => {\n' + constants + "\n".join(map(_read, SCRIPTS)) + "})();\n"
     parts = {
