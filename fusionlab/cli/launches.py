@@ -56,10 +56,11 @@ def launches(
     Without ``by``, the view is the first of ``views.DEFAULTS`` that says something. At most ``groups`` of the totals
     are printed (0: all).
     Returns the ``--json`` document for one target, ``{"targets": [...]}`` of such documents for several. InputError for
-    an unknown view, before anything is compiled.
+    an unknown view, before anything is compiled. The document is a ledger that ``diff`` reads.
     """
     from fusionlab.ledger.launch_rows import launch_rows, totals
     from fusionlab.ledger.ledger import count_launches
+    from fusionlab.ledger.saved import ledger_record
     from fusionlab.ledger.views import default_views, require_views, totals_by
 
     require_views(by)
@@ -69,12 +70,9 @@ def launches(
         counts, on_gpu = count_launches(made.compiled), made.compiled.target.kind == "cuda"
         found, devices = totals(rows), 1 if made.program is None else made.program.devices
         document = {
-            "name": made.compiled.name,
-            "target": made.compiled.target.name,
-            "launch_source": counts.launch_source,
+            **ledger_record(made.compiled, memory_known=made.program is not None).to_json(),
             "devices": devices,
             "notes": [*made.notes, *([f"of each of {devices} devices"] if devices > 1 else ())],
-            "rows": [row.to_json() for row in rows],
             "totals": {
                 **found.to_json(),
                 "dynamic_copies": counts.dynamic_copies,

@@ -29,7 +29,8 @@ class LaunchRow:
 
     ``op_name`` is its name stack, of which ``scope`` is the path of scopes, ``op`` the primitive and ``transform`` the
     differentiation (``hlo.name_stacks``). ``source`` is the innermost line of the user, ``caller`` the innermost one
-    outside of installed packages. ``scopes`` and ``sources`` are those of everything fused into it, the heaviest first.
+    outside of installed packages. ``scopes`` and ``sources`` are those of everything fused into it, the heaviest first,
+    and ``parts`` its ops as ``scope/op (source)``.
     ``stage_share`` is the share of the fused ops that agrees with this origin; ``attributed_by`` is where it comes from
     (``origins.BY``: ``members``, ``readers`` of an op that XLA introduced; "" for unknown). ``loop`` names the
     loops around it, outermost first; ``in_cuda_graph`` is None where XLA does not report it (the CPU). ``unmodelled``
@@ -65,6 +66,7 @@ class LaunchRow:
     caller: str = ""
     scopes: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
 
     @property
     def intensity_flop_per_byte(self) -> float:
@@ -206,6 +208,7 @@ def _row(site: LaunchSite, found: _Facts, model: TimeModel, in_graph: bool | Non
         caller=origin.caller,
         scopes=origin.scopes,
         sources=origin.sources,
+        parts=origin.parts,
     )
 
 

@@ -49,7 +49,7 @@ class Origin:
     or the HLO opcode where there is no name stack. Phase, stage and role are as in ``hlo.stages``, each "" when
     unknown. ``share`` is the part of the votes that agrees (1.0 when everything fused comes from one place). ``by`` is
     one of BY, or "" for an unknown origin. ``scopes`` and ``sources`` are those of everything in the kernel, the
-    heaviest first.
+    heaviest first; ``parts`` are its ops, as ``scope/op (source)``.
     """
 
     phase: str = ""
@@ -63,6 +63,7 @@ class Origin:
     by: str = ""
     scopes: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
 
     @property
     def is_staged(self) -> bool:
@@ -93,7 +94,7 @@ class Origins:
             found = self._of_others(computation, instruction)
         op = found.op if found.by == BY_MEMBERS and found.op else own.op or instruction.opcode
         scopes, sources = own.scopes or found.scopes, own.sources or found.sources
-        return dataclasses.replace(found, op=op, scopes=scopes, sources=sources)
+        return dataclasses.replace(found, op=op, scopes=scopes, sources=sources, parts=own.parts)
 
     def of_members(self, instruction: Instruction) -> Origin:
         """The origin of what ``instruction`` runs."""
@@ -129,6 +130,7 @@ class Origins:
             by=BY_MEMBERS,
             scopes=_distinct(named, lambda member: read_name(member.op_name).scope),
             sources=_distinct(named, self._source),
+            parts=_distinct(named, self._part),
         )
 
     def of_readers(self, computation: Computation, instruction: Instruction) -> Origin:
@@ -215,8 +217,17 @@ class Origins:
         place = self._module.source_of(one)
         return _short(*place) if place else ""
 
+    def _part(self, one: Instruction) -> str:
+        name = read_name(one.op_name)
+        return part_of(name.scope, name.op or one.opcode.replace("-", "_"), self._source(one))
+
     def _caller(self, one: Instruction) -> str:
         return next((_short(*place) for place in self._module.callers_of(one) if not _is_installed(place[0])), "")
+
+
+def part_of(scope: str, op: str, source: str) -> str:
+    """One op as text: ``scope/op (source)``."""
+    return "/".join(filter(None, (scope, op))) + (f" ({source})" if source else "")
 
 
 def _short(file: str, line: int) -> str:
