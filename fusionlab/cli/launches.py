@@ -122,18 +122,19 @@ def _print_one(
     _not_shown(len(every), most, console)
     if sites:
         slowest = sorted(rows, key=lambda row: -(row.model_us or 0.0))[:sites]
-        places = ("stage", "role") if is_staged(rows) else ("scope", "op", "transform")
+        named = [name for name in ("scope", "op", "transform", "source") if any(getattr(row, name) for row in slowest)]
+        places = ["stage", "role", "source"] if is_staged(rows) else named
         columns: dict[str, Cell] = {
             "launch": field("name"),
             "family": field("family"),
-            **{place: functools.partial(label, view=place) if place != "role" else field("role") for place in places},
-            "source": field("source"),
+            **{place: functools.partial(label, view=place) for place in places if place == "stage"},
+            **{place: field(place) for place in places if place != "stage"},
             "trips": field("trip_count"),
             "GiB": numbers["GiB"],
             "ms": _ms,
         }
         title = f"the {len(slowest)} slowest of {len(rows)} launch sites (model)"
-        Table.of(title, slowest, columns, words=3 + len(places)).print(console)
+        Table.of(title, slowest, columns, words=2 + len(places)).print(console)
     _notes(document, rows, console)
 
 

@@ -1,8 +1,9 @@
 """Two ledgers side by side: launches and copies that appeared, went, grew or shrank, and why.
 
-Launches are matched in groups, by the first of four keys that both sides have: scope, source line and structure (op,
+Launches are matched in groups, by the first of five keys that both sides have: scope, source line and structure (op,
 transformation, family); scope without the numbers of layers, and structure (the file was edited above); source line
-and structure (a scope was renamed); structure and size (another spelling). What is in no group of the other side
+and structure (a scope was renamed); source line, op and family (another transformation); op, family and size (another
+spelling). What is in no group of the other side
 appeared or went. A change is explained by what can be read from the ledgers: trips of loops, branches of conditionals,
 the kernel of the other side that holds the op, XLA's refusals.
 """
@@ -216,6 +217,7 @@ _KEYS: tuple[Callable[[_Item], Hashable], ...] = (
     lambda one: (one.inner_scope, one.source, one.structure),
     lambda one: (_without_numbers(one.inner_scope) or one.source.partition(":")[0], one.structure),
     lambda one: (one.source, one.structure),
+    lambda one: (one.source or one.name, one.op, one.family),
     lambda one: (one.op, one.family, one.bytes // one.runs),
 )
 
@@ -274,6 +276,7 @@ def _why(group: _Group, what: str, sides: tuple[_LedgerSide, _LedgerSide]) -> It
     if old and new:
         yield from _loops(old, new)
         yield from _branches(old, new)
+        yield from _transforms(old, new)
         if old[0].kind == "copy":
             return
         if what == GREW and len(new) > len(old):
@@ -328,6 +331,13 @@ def _branches(old: Sequence[_Item], new: Sequence[_Item]) -> Iterable[str]:
         yield "it was in one branch of a conditional; it now always runs"
     elif inside[1] and not inside[0]:
         yield "it now runs in one branch of a conditional"
+
+
+def _transforms(old: Sequence[_Item], new: Sequence[_Item]) -> Iterable[str]:
+    """Differentiation of another kind."""
+    before, after = ({one.transform for one in items if one.transform} for items in (old, new))
+    if before and after and before.isdisjoint(after):
+        yield f"its transformation is {' and '.join(sorted(after))}, before {' and '.join(sorted(before))}"
 
 
 def _held(items: Sequence[_Item], other: _LedgerSide, words: str) -> Iterable[str]:

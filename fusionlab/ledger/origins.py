@@ -92,7 +92,7 @@ class Origins:
         found = by_readers if by_readers.is_known else own
         if not found.is_known:
             found = self._of_others(computation, instruction)
-        op = found.op if found.by == BY_MEMBERS and found.op else own.op or instruction.opcode
+        op = found.op if found.by == BY_MEMBERS and found.op else own.op
         scopes, sources = own.scopes or found.scopes, own.sources or found.sources
         return dataclasses.replace(found, op=op, scopes=scopes, sources=sources, parts=own.parts)
 
@@ -103,9 +103,9 @@ class Origins:
         voters = [one for one in named if one.opcode not in _NOT_A_VOTER] or named
         computing = [one for one in voters if family_of_kernel(one.name, one.opcode) not in _MOVES_DATA]
         voting = computing or voters
-        heaviest = max((one for one in inside if one.opcode not in _NOT_A_VOTER), key=_weight, default=instruction)
         if not voting:
-            return Origin(op=heaviest.opcode.replace("-", "_"))
+            working = (one for one in reversed(inside) if one.opcode not in _NOT_A_VOTER and not one.is_fusion)
+            return Origin(op=_opcode(max(working, key=_weight, default=instruction)))  # of equals, the root
         votes: Counter[Hashable] = Counter()
         for one in voting:
             votes[self._ballot(one)] += _weight(one)
@@ -126,7 +126,7 @@ class Origins:
             op_name=one.op_name,
             source=next(filter(None, map(self._source, placed)), ""),
             caller=next(filter(None, map(self._caller, placed)), ""),
-            op=name.op or one.opcode.replace("-", "_"),
+            op=name.op or _opcode(one),
             by=BY_MEMBERS,
             scopes=_distinct(named, lambda member: read_name(member.op_name).scope),
             sources=_distinct(named, self._source),
@@ -219,7 +219,7 @@ class Origins:
 
     def _part(self, one: Instruction) -> str:
         name = read_name(one.op_name)
-        return part_of(name.scope, name.op or one.opcode.replace("-", "_"), self._source(one))
+        return part_of(name.scope, name.op or _opcode(one), self._source(one))
 
     def _caller(self, one: Instruction) -> str:
         return next((_short(*place) for place in self._module.callers_of(one) if not _is_installed(place[0])), "")
@@ -228,6 +228,11 @@ class Origins:
 def part_of(scope: str, op: str, source: str) -> str:
     """One op as text: ``scope/op (source)``."""
     return "/".join(filter(None, (scope, op))) + (f" ({source})" if source else "")
+
+
+def _opcode(one: Instruction) -> str:
+    """The name of an op that JAX did not name: its HLO opcode, or the library function that it calls."""
+    return one.custom_call_target or one.opcode.replace("-", "_")
 
 
 def _short(file: str, line: int) -> str:

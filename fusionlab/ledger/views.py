@@ -88,14 +88,17 @@ def require_views(names: Sequence[str]) -> None:
 
 def default_views(rows: Sequence[LaunchRow]) -> tuple[str, ...]:
     """The first of DEFAULTS that says something about ``rows``: stages where scopes are stages, else the scope where
-    most launches have one, else the source line, else the op."""
+    most launches have one, else the source line where there are several, else the op."""
     if is_staged(rows):
         return DEFAULTS[0]
     runs = sum(row.dynamic_launches for row in rows)
-    for views, says in ((DEFAULTS[1], lambda row: bool(read_name(row.op_name).scopes)), (DEFAULTS[2], _has_source)):
-        if runs and sum(row.dynamic_launches for row in rows if says(row)) >= _ENOUGH * runs:
-            return (_scopes_that_fit(rows),) if views == DEFAULTS[1] else views
-    return DEFAULTS[-1]
+    scoped, sourced = (
+        runs and sum(row.dynamic_launches for row in rows if says(row)) >= _ENOUGH * runs
+        for says in (lambda row: read_name(row.op_name).scopes, lambda row: row.source)
+    )
+    if scoped:
+        return (_scopes_that_fit(rows),)
+    return DEFAULTS[2] if sourced and len({row.source for row in rows}) > 1 else DEFAULTS[3]
 
 
 def _scopes_that_fit(rows: Sequence[LaunchRow]) -> str:
@@ -155,7 +158,3 @@ def coverage_words(rows: Sequence[LaunchRow]) -> str:
 
 def _scope_to(depth: int, row: LaunchRow) -> str:
     return read_name(row.op_name).scope_to(depth)
-
-
-def _has_source(row: LaunchRow) -> bool:
-    return bool(row.source)

@@ -46,6 +46,14 @@ def test_a_scope_that_was_renamed_is_matched_by_its_lines():
     assert changes(TWO, TWO.replace("layer_0", "encoder")).matched == (2, 2)
 
 
+def test_a_line_that_is_differentiated_in_another_way_is_matched():
+    before = program(op("a", "sine", "%x", "jvp(l)/sin", 3), op("b", "sine", "%a", "jvp(l)/sin", 3), result="b")
+    after = program(op("a", "sine", "%x", "transpose(jvp(l))/sin", 3), result="a")
+    (shrank,) = changes(before, after).changes
+    assert (shrank.what, shrank.launches) == ("shrank", (2, 1))
+    assert "its transformation is transpose, before jvp" in shrank.why
+
+
 FUSED = program(
     "  %both = f32[64]{0} fusion(%x), kind=kLoop, calls=%inside\n",
     computations="%inside (p: f32[64]) -> f32[64] {\n  %p = f32[64]{0} parameter(0)\n"

@@ -1,5 +1,7 @@
 """Origins of launches in a program without stages, and the views that group by them."""
 
+import re
+
 import pytest
 
 from fusionlab.errors import InputError
@@ -50,6 +52,16 @@ def test_the_caller_is_the_line_outside_of_installed_packages(rows):
     assert [line for _, line in parse_optimized(plain).callers_of(kernel)] == [280, 10]
 
 
+def test_a_kernel_without_any_name_has_the_opcode_of_its_heaviest_op():
+    text = re.sub(r", metadata=\{[^}]*\}", "", TEXT)
+    rows = {row.name: row for row in launch_rows(compiled_of(text))}
+    assert {name: row.op for name, row in rows.items()} == {
+        "kernel": "multiply", "again": "transpose", "turned": "transpose", "after": "negate", "unnamed": "sine",
+        "next": "negate",
+    }  # fmt: skip
+    assert {row.scope + row.source + row.attributed_by for row in rows.values()} == {""}
+
+
 def test_a_source_line_in_the_metadata_itself_is_read_too():
     text = TEXT.replace("stack_frame_id=2", 'source_file="/home/me/old.py" source_line=7')
     rows = {row.name: row for row in launch_rows(compiled_of(text))}
@@ -87,6 +99,11 @@ def test_what_is_no_view_is_said(text, message):
         ((("jit(f)/jvp(layer)/dense/", "jit(f)/"), ("jit(f)/scan/", "jit(f)/")), ("source",)),
         ((("jit(f)/jvp(layer)/dense/", "jit(f)/"), ("jit(f)/scan/", "jit(f)/"), ("stack_frame_id=", "id=")), ("op",)),
         ((("layer", "stage_b"),), ("phase", "stage", "role")),
+        # one line alone says nothing
+        (
+            (("jit(f)/jvp(layer)/dense/", "jit(f)/"), ("jit(f)/scan/", "jit(f)/"), ("id=2", "id=3"), ("id=1", "id=3")),
+            ("op",),
+        ),
     ],
 )
 def test_the_default_view_is_the_first_that_says_something(changes, views):
