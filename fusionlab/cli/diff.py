@@ -62,30 +62,37 @@ def command(
 
 
 def _sides(before: str, after: str | None, where: dict[str, Any]) -> tuple[LedgerRecord, LedgerRecord]:
+    """The ledgers of both sides: saved, or of the program in a file for its target."""
+    from fusionlab.files import read_file
+    from fusionlab.ledger.saved import is_ledger, read_ledger
+
     targets = [name.strip() for name in (where.get("target") or "").split(",") if name.strip()]
     if len(targets) > 2:
         raise InputError(f"--target {where['target']}: a comparison has two sides; name one target or two")
     if after is None and len(targets) != 2:
         raise InputError(f"name two programs, or two targets for one: fusionlab diff {before} --target a100,h100")
-    names = (before, before if after is None else after)
-    of = targets if len(targets) == 2 else [targets[0] if targets else None] * 2
-    first, second = (_ledger(name, {**where, "target": target}) for name, target in zip(names, of, strict=True))
+    paths = (before, before if after is None else after)
+    contents = [read_file(Path(path)) for path in paths]
+    saved = [read_ledger(one, path) if is_ledger(one) else None for one, path in zip(contents, paths, strict=True)]
+    if not targets:  # a program is compared on the target of the ledger beside it
+        targets = [one.target for one in saved if one is not None][:1]
+    of = (targets or [None]) * 2 if len(targets) < 2 else targets
+    for one, path, target in zip(saved, paths, of, strict=True):
+        if one is not None and where["target"] and target != one.target:
+            raise InputError(f"{path}: this ledger is of target {one.target}, not {target}")
+    first, second = (
+        _compiled(content, path, {**where, "target": target}) if one is None else one
+        for one, content, path, target in zip(saved, contents, paths, of, strict=True)
+    )
     return first, second
 
 
-def _ledger(path: str, where: dict[str, Any]) -> LedgerRecord:
-    """The ledger of a file: saved, or of the program in it for ``target``."""
+def _compiled(content: bytes, path: str, where: dict[str, Any]) -> LedgerRecord:
+    """The ledger of the program in a file."""
     from fusionlab.cli.sources import circumstances, make
-    from fusionlab.files import read_file
     from fusionlab.hlo.optimised.saved import HloFile, content_as_saved
-    from fusionlab.ledger.saved import is_ledger, ledger_record, read_ledger
+    from fusionlab.ledger.saved import ledger_record
 
-    content = read_file(Path(path))
-    if is_ledger(content):
-        found = read_ledger(content, path)
-        if where["target"] and where["target"] != found.target:
-            raise InputError(f"{path}: this ledger is of target {found.target}, not {where['target']}")
-        return found
     source = content_as_saved(content, Path(path))
     made = make(source, circumstances(source, **where))
     return replace(ledger_record(made.compiled, memory_known=not isinstance(source, HloFile)), name=Path(path).stem)

@@ -135,7 +135,7 @@ def _print_one(
         }
         title = f"the {len(slowest)} slowest of {len(rows)} launch sites (model)"
         Table.of(title, slowest, columns, words=2 + len(places)).print(console)
-    _notes(document, rows, console)
+    _notes(document, rows, console, legend=bool(sites) or "stage" in by)
 
 
 def _not_shown(groups: int, most: int, console: Console) -> None:
@@ -160,9 +160,9 @@ def _print_several(tables: Sequence[tuple[Any, Any, Totals]], most: int, console
     body = [[name, *(cell for one in of for cell in (f"{one.dynamic_launches:,}", _ms(one)))] for name, of in sums]
     print_rows(f"{tables[0][0]['name']}: dynamic launches by {', '.join(by)}", (" ".join(by), *columns), body, console)
     _not_shown(len(keys), most, console)
-    for document, rows, _ in tables:
+    for at, (document, rows, _) in enumerate(tables):
         note(console, f"{document['target']}:")
-        _notes(document, rows, console)
+        _notes(document, rows, console, legend=not at and "stage" in by)
 
 
 def _ms(found: Totals | LaunchRow) -> str:
@@ -171,14 +171,14 @@ def _ms(found: Totals | LaunchRow) -> str:
     return milliseconds(found.model_us, incomplete=getattr(found, "unmodelled_us_launches", 0) > 0)
 
 
-def _notes(document: dict[str, Any], rows: Sequence[LaunchRow], console: Console) -> None:
+def _notes(document: dict[str, Any], rows: Sequence[LaunchRow], console: Console, *, legend: bool) -> None:
     from fusionlab.hlo.stages import LEGEND
     from fusionlab.ledger.views import coverage_words, is_staged
     from fusionlab.report.tables import note
 
     found, staged = document["totals"], is_staged(rows)
     lines = [
-        *([LEGEND] if staged else []),
+        *([LEGEND] if staged and legend else []),
         f"launches: {document['launch_source']}; {found['dynamic_copies']:,} copies and memsets beside them; "
         f"{coverage_words(rows)}; "
         f"{found['unmodelled_bytes'] / max(1, found['bytes']):.1%} of bytes have no FLOP rule",

@@ -240,7 +240,7 @@ def _short(file: str, line: int) -> str:
 
 
 def _is_installed(file: str) -> bool:
-    return any(part in file for part in ("site-packages", "dist-packages", "/lib/python", "<"))
+    return any(part in file for part in ("site-packages", "dist-packages", "/lib/python", "<frozen"))
 
 
 def _distinct(inside: Iterable[Instruction], label: Callable[[Instruction], str]) -> tuple[str, ...]:

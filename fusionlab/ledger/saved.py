@@ -137,7 +137,7 @@ def read_ledger(content: bytes, path: str) -> LedgerRecord:
     """The ledger in a file ``path`` with the bytes ``content``. InputError for anything else, and what to do."""
     try:
         document = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON ({error}); {_SAVE}") from None
     if not isinstance(document, dict) or not ("schema" in document or "rows" in document or "targets" in document):
         raise InputError(f"{path}: this JSON is no ledger; {_SAVE}")

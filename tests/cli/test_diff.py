@@ -168,6 +168,15 @@ def test_the_same_program_twice_is_said_to_be_the_same(pair, cli):
     assert "the 0 largest" not in result.stdout
 
 
+def test_a_program_beside_a_ledger_is_compiled_for_its_target(pair, as_json, tmp_path):
+    path, _ = pair("cond against select")
+    saved = tmp_path / "saved.json"
+    saved.write_text(json.dumps(as_json("launches", path, "--target", "h200")))
+    found = as_json("diff", saved, path)
+    assert found["same"]
+    assert found["after"]["target"] == "h200"
+
+
 def test_one_program_on_two_targets(pair, as_json):
     path, _ = pair("cond against select")
     found = as_json("diff", path, "--target", "a100,h200")

@@ -34,6 +34,7 @@ def without(name):
     ("content", "message"),
     [
         ("{", "a.json: is not JSON"),
+        ("[" * 100_000, "a.json: is not JSON"),
         ("[1, 2]", "a.json: this JSON is no ledger; save it again with `fusionlab launches PROGRAM --json > FILE`"),
         ('{"name": 1}', "this JSON is no ledger"),
         ('{"targets": [{}, {}]}', "holds the ledgers of 2 targets; save one, with --target NAME"),
