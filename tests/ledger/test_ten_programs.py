@@ -18,7 +18,8 @@ from tests.optional_packages import needs_the_cuda_plugin
 
 pytestmark = [needs_the_cuda_plugin, pytest.mark.usefixtures("compile_cache"), pytest.mark.versions]
 
-EXAMPLES = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "ten_programs.py"))["PROGRAMS"]
+MODULE = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "ten_programs.py"))
+EXAMPLES = MODULE["PROGRAMS"]
 A_LAUNCH = re.compile(
     r"\d+: k(?!Sequential|While|Conditional|CommandBuffer|Copy|Mem|WaitForStreams|DynamicSliceFusion)\w+\s*\["
 )
@@ -47,6 +48,15 @@ def test_95_percent_of_launches_carry_scope_and_source(name, tmp_path):
     if made.compiled.thunk_sequence:
         assert len(A_LAUNCH.findall(made.compiled.thunk_sequence)) == found.static_launches
     assert sum(made.launches_by().values()) == made.dynamic_launches
+
+
+@pytest.mark.slow
+def test_the_example_prints_the_share_of_each_program(capsys):
+    MODULE["main"]()
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split() == ["program", "launches", "with", "scope", "with", "source"]
+    assert [line.split()[0] for line in lines] == list(EXAMPLES)
+    assert all(float(share.rstrip("%")) >= 95 for line in lines for share in line.split()[2:])
 
 
 @pytest.mark.parametrize("name", in_tiers(EXAMPLES))
