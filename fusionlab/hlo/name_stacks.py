@@ -13,7 +13,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_CALL = re.compile(r"([A-Za-z_]\w*)\((.*)\)", re.DOTALL)
+_CALL = re.compile(
+    r"(jit|pjit|jvp|transpose|vmap|pmap|vjp|linearize|shard_map|checkpoint|remat|custom_jvp|custom_vjp)\((.*)\)",
+    re.DOTALL,
+)
+"""A part inside a transformation; a scope may have parentheses of its own: ``loss(train)``."""
 _OF_JAX = re.compile(
     r"closed_call|core_call|checkpoint|remat\d*|rematted_computation|pjit|custom_jvp_call|custom_vjp_call\w*|custom_lin"
 )

@@ -36,6 +36,7 @@ from fusionlab.hlo.stages import has_stages
         ("jit(f)/transpose(jvp())/mul;jit(f)/transpose(jvp())/broadcast_in_dim", "jit(f)", "mul", "transpose"),
         ("jit(f)/jit(main)/layer/add", "layer", "add", "primal"),
         ("/model/layers.0/attn/MatMul", "model/layers.0/attn", "MatMul", "primal"),
+        ("jit(f)/jvp(loss(train))/step (1)/mul", "loss(train)/step (1)", "mul", "jvp"),
         ("jit(f)/solve/jit(cholesky)", "solve/cholesky", "", "primal"),
         ("", "", "", "primal"),
     ],
