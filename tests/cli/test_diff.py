@@ -75,7 +75,22 @@ def chunked(w, x):
     return lax.map(lambda c: whole(w, c), x.reshape(4, -1, x.shape[-1])).reshape(-1)
 
 
+def fused(x):
+    with jax.named_scope("inner"):
+        y = jnp.sin(x)
+    with jax.named_scope("outer"):
+        return jnp.exp(y) * 2
+
+
+def apart(x):
+    with jax.named_scope("inner"):
+        y = lax.optimization_barrier(jnp.sin(x))
+    with jax.named_scope("outer"):
+        return jnp.exp(y) * 2
+
+
 PROGRAMS = {
+    "one kernel against two": (fused, apart, (shape(1024, 256),)),
     "scan against unrolled layers": (scanned, unrolled, (shape(8, 64, 64), shape(128, 64))),
     "cond against select": (with_cond, with_select, (shape(dtype=jnp.bool_), shape(128, 64))),
     "loop against Hessian": (by_loop, by_hessian, (shape(6, 32), shape(64, 6))),
@@ -121,6 +136,18 @@ def test_two_spellings_differ_for_a_reason(name, summary, fewer, why, pair, as_j
     changed = sum(one["launches"][1] - one["launches"][0] for one in found["changes"] if one["kind"] == "launch")
     assert changed == launches["after"] - launches["before"]
     assert all(one["source"].startswith("test_diff.py:") for one in found["changes"] if one["kind"] == "launch")
+
+
+def test_an_op_that_left_a_fusion_is_said_with_xlas_reason(pair, as_json):
+    paths = pair("one kernel against two")
+    (new,) = as_json("diff", *paths)["changes"]
+    assert (new["what"], new["label"], new["launches"]) == ("appeared", "inner/sin", [0, 1])
+    moved, reason = new["why"]
+    assert moved.startswith("its op was in ")
+    assert reason.startswith("XLA keeps it apart: ")
+    (gone,) = as_json("diff", *reversed(paths))["changes"]
+    assert gone["what"] == "went"
+    assert gone["why"][0].startswith("its op is now in ")
 
 
 def test_saved_ledgers_are_compared_as_the_programs_are(pair, as_json, cli, tmp_path):
