@@ -56,6 +56,7 @@ def clusters(
     from fusionlab.hlo.clusters import op_clusters
     from fusionlab.ledger.launch_clusters import launch_clusters
     from fusionlab.ledger.launch_rows import launch_rows, totals
+    from fusionlab.ledger.views import is_staged
     from fusionlab.report.tables import note
 
     pim = criteria == "pim"
@@ -75,6 +76,7 @@ def clusters(
         "name": made.compiled.name,
         "target": made.compiled.target.name,
         "criteria": criteria,
+        "staged": is_staged(rows),
         "model_us": whole.model_us,
         "unmodelled_us_launches": whole.unmodelled_us_launches,
         "notes": list(made.notes),
@@ -84,7 +86,7 @@ def clusters(
     if pim:
         document |= {"link_bytes_per_s": link_bytes_per_s, "sync_us": sync_us}
     _print_launches(document, shown, console)
-    _print_ops(ops, shown, console)
+    _print_ops(ops, shown, document["staged"], console)
     for line in made.notes:
         note(console, line)
     return document
@@ -113,13 +115,14 @@ def _pim(one: Mapping[str, Any], link: float, sync_us: float) -> dict[str, float
     }
 
 
-def _columns(units: str, intensity_digits: int, each: tuple[str, Cell], size: str) -> dict[str, Cell]:
+def _columns(units: str, intensity_digits: int, each: tuple[str, Cell], size: str, staged: bool) -> dict[str, Cell]:
     """The columns of ranked clusters; ``each`` is the one of a single run, ``units`` and ``size`` are labels."""
     from fusionlab.report.tables import number
 
     return {
         "cluster": lambda row: f"{row['rank']} {row['label']}",
-        "stages": lambda row: "+".join(row["stages"]),
+        **({"stages": lambda row: "+".join(row["stages"])} if staged else {"scopes": _most("scopes")}),
+        "sources": _most("sources"),
         units: lambda row: f"{len(row['units'])}",
         "runs": lambda row: f"{row['runs']}",
         "FLOP/byte": number("intensity_flop_per_byte", intensity_digits),
@@ -130,14 +133,24 @@ def _columns(units: str, intensity_digits: int, each: tuple[str, Cell], size: st
     }
 
 
+def _most(what: str) -> Cell:
+    """The two places that most units of a cluster come from, and how many more there are."""
+
+    def cell(row: Any) -> str:
+        first, more = list(row[what])[:2], len(row[what]) - 2
+        return ", ".join(first) + (f" +{more}" if more > 0 else "")
+
+    return cell
+
+
 def _print_launches(document: dict[str, Any], most: int, console: Console) -> None:
     from fusionlab.report.tables import Table, milliseconds, note, number
 
     found, gain_us = document["launch_clusters"], "pim_gain_us" if document["criteria"] == "pim" else "gain_us"
     shown = [{**one, "rank": rank, "label": one["units"][0]} for rank, one in enumerate(found[:most], 1)]
     title = f"{document['name']} on {document['target']}: clusters of launches, {len(shown)} of {len(found)}"
-    columns = _columns("launches", 2, ("us each", number("us_per_invocation", 1)), "GiB")
-    Table.of(title, shown, columns | {"gain ms": lambda row: milliseconds(row[gain_us])}).print(console)
+    columns = _columns("launches", 2, ("us each", number("us_per_invocation", 1)), "GiB", document["staged"])
+    Table.of(title, shown, columns | {"gain ms": lambda row: milliseconds(row[gain_us])}, words=3).print(console)
     known = [max(0.0, one[gain_us]) for one in found if one[gain_us] is not None]
     gain = milliseconds(sum(known) if known or not found else None)
     of = milliseconds(document["model_us"], incomplete=document["unmodelled_us_launches"] > 0)
@@ -151,12 +164,15 @@ def _print_launches(document: dict[str, Any], most: int, console: Console) -> No
     note(console, f"{which} together can give back at most {gain} ms of {of} ms (model); {how}")
 
 
-def _print_ops(found: Sequence[Cluster], most: int, console: Console) -> None:
-    from fusionlab.report.tables import Table, number
+def _print_ops(found: Sequence[Cluster], most: int, staged: bool, console: Console) -> None:
+    from fusionlab.hlo.stages import LEGEND
+    from fusionlab.report.tables import Table, note, number
 
     shown = [
         {**one.to_json(), "rank": rank, "label": " .. ".join(one.units[at].split(" ")[0] for at in (0, -1))}
         for rank, one in enumerate(found[:most], 1)
     ]
-    columns = _columns("ops", 3, ("MiB each", number("bytes_per_invocation", 2, 2**20)), "GiB unfused")
-    Table.of(f"clusters of StableHLO ops, {len(shown)} of {len(found)}", shown, columns).print(console)
+    columns = _columns("ops", 3, ("MiB each", number("bytes_per_invocation", 2, 2**20)), "GiB unfused", staged)
+    Table.of(f"clusters of StableHLO ops, {len(shown)} of {len(found)}", shown, columns, words=3).print(console)
+    if staged:
+        note(console, LEGEND)

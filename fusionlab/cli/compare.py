@@ -45,9 +45,11 @@ def command(
     **_: Any,
 ) -> dict[str, Any]:
     """Read records of `bench` (files or folders) into tables: times, ratios with 95 % intervals, where time goes."""
+    from fusionlab.hlo.stages import LEGEND
     from fusionlab.measure.calibration import parse_what_if
     from fusionlab.measure.comparison import compare_record, has_samples
     from fusionlab.measure.records import read_records
+    from fusionlab.report.tables import note
     from fusionlab.report.tables.records import (
         by_device,
         markdown,
@@ -78,6 +80,8 @@ def command(
     if columns:
         for comparison in comparisons:
             print_shares(comparison, columns, console)
+        if "stage" in columns:
+            note(console, LEGEND)
     for record in chosen:
         if clock is not None and not has_samples(record, clock):
             console.print(f"{record['workload']['title']}: no samples of {clock} time", style="dim", soft_wrap=True)

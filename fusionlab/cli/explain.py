@@ -48,6 +48,7 @@ def explain(source: Source, kernel: str | None, refused: int, given: Circumstanc
     from fusionlab.hlo.optimised.saved import HloFile
     from fusionlab.ledger.launch_rows import launch_rows
     from fusionlab.ledger.refusals import by_cause, launches_refused, refusals, xla_estimates
+    from fusionlab.ledger.views import is_staged
 
     if kernel is None and (given.target.kind == "cpu" or isinstance(source, HloFile)):
         raise _no_record(source.name, given)
@@ -59,7 +60,7 @@ def explain(source: Source, kernel: str | None, refused: int, given: Circumstanc
         return explain_kernel(made, kernel, rows, found.found if found else (), ops, console)
     if found is None:
         raise _no_record(made.compiled.name, given)
-    document = {
+    document: dict[str, Any] = {
         "name": made.compiled.name,
         "target": made.compiled.target.name,
         "join": {
@@ -69,6 +70,7 @@ def explain(source: Source, kernel: str | None, refused: int, given: Circumstanc
             "with_source": sum(bool(one.source) for one in found.found),
             "with_stage": sum(bool(one.stage) for one in found.found),
         },
+        "staged": is_staged(rows),
         "xla_estimates": xla_estimates(found.found),
         "dynamic_launches": launches_refused(found.found),
         "causes": by_cause(found.found),
@@ -76,7 +78,7 @@ def explain(source: Source, kernel: str | None, refused: int, given: Circumstanc
     }
     _print_causes(document, console)
     if refused:
-        _print_refusals(found.found[:refused], len(found.found), ops, console)
+        _print_refusals(found.found[:refused], len(found.found), ops, document["staged"], console)
     return document
 
 
@@ -107,6 +109,7 @@ def _print_causes(document: dict[str, Any], console: Console) -> None:
         console.print(f"{numbers}  {group['cause']}{_weighed(group['xla'])}", soft_wrap=True)
     known = [group["boundary_us"] for group in document["causes"] if group["boundary_us"] is not None]
     join, xla = document["join"], document["xla_estimates"]
+    stages = f", {join['with_stage']} to a stage" if document["staged"] else ""
     note(
         console,
         f"boundaries: {milliseconds(sum(known) if known else None)} ms in all, of {document['dynamic_launches']:,} "
@@ -122,7 +125,7 @@ def _print_causes(document: dict[str, Any], console: Console) -> None:
         f"joined: {join['joined']} of {join['producers']} refused producers to a launch ({join['merged']} were merged "
         f"with all their readers later, {join['idle']} never run, {join['not_joined']} are not found again); of these "
         f"{join['with_stablehlo_op']} to a StableHLO op, {join['with_scope']} to a scope, {join['with_source']} to a "
-        f"source line, {join['with_stage']} to a stage; {join['launches_refused']} of {join['launches']} launch sites "
+        f"source line{stages}; {join['launches_refused']} of {join['launches']} launch sites "
         "have a refusal on record",
     )
 
@@ -136,21 +139,27 @@ def _weighed(xla: Mapping[str, Any]) -> str:
     return f" (XLA: {milliseconds(xla['us_fused'])} ms fused, {milliseconds(xla['us_unfused'])} ms unfused: {lost})"
 
 
-def _print_refusals(shown: Sequence[FusionRefusal], of: int, ops: Mapping[str, str], console: Console) -> None:
-    from fusionlab.report.tables import milliseconds
+def _print_refusals(
+    shown: Sequence[FusionRefusal], of: int, ops: Mapping[str, str], staged: bool, console: Console
+) -> None:
+    from fusionlab.hlo.stages import LEGEND
+    from fusionlab.report.tables import milliseconds, note
 
     console.print(f"the {len(shown)} costliest of {of} boundaries", style="bold")
     for one in shown:
-        op = ops.get(one.op_name, "") or "?"
+        op = ops.get(one.op_name, "") or one.op or "?"
+        where = f"stage {one.stage or '?'} {one.role}" if staged else f"{one.scope or '?'}, {one.transform or '?'}"
         cost = "-" if one.boundary_us is None else f"{milliseconds(one.boundary_us)} ms"
         size = f"{one.result_bytes / 2**20:,.1f} MiB"
         readers = ", ".join(one.consumers[:3]) + (f" and {len(one.consumers) - 3} more" * (len(one.consumers) > 3))
         console.print(
             f"  {cost}  {one.kernel} ({one.dynamic_launches} x {size}) -> {readers or 'nothing'}\n"
-            f"      {op} at {one.source or '?'}, stage {one.stage or '?'} {one.role}: {one.op_name}\n"
+            f"      {op} at {one.source or '?'}, {where}: {one.op_name}\n"
             f"      {one.cause}{xla_times(one)}",
             soft_wrap=True,
         )
+    if staged:
+        note(console, LEGEND)
 
 
 def explain_kernel(
@@ -165,6 +174,7 @@ def explain_kernel(
 
     ``ops`` maps a JAX name stack to the StableHLO op lowered under it.
     """
+    from fusionlab.ledger.views import is_staged
     from fusionlab.report.tables import note
 
     row = next((one for one in rows if one.name == name), None)
@@ -182,7 +192,7 @@ def explain_kernel(
         "not_fused_with_producers": [_to_json(one, ops) for one in before],
         "notes": list(made.notes),
     }
-    _print_kernel(row, inside, before, after, console)
+    _print_kernel(row, inside, before, after, is_staged(rows), console)
     for line in made.notes:
         note(console, line)
     return document
@@ -197,25 +207,29 @@ def xla_times(one: FusionRefusal) -> str:
 
 def _members(module: HloModule, name: str, ops: Mapping[str, str]) -> list[dict[str, str]]:
     """The instructions in the launch ``name``; empty if the launch is no instruction of the module."""
-    from fusionlab.hlo.stages import attribute
+    from fusionlab.hlo.name_stacks import read_name
     from fusionlab.ledger.dataflow import members
+    from fusionlab.ledger.origins import Origins
 
     every = (one for part in module.computations.values() for one in part.instructions if one.name == name)
-    instruction = next(every, None)
+    instruction, origins = next(every, None), Origins(module)
     inside = []
     for member in members(module, instruction) if instruction is not None else ():
         if member.opcode in ("parameter", "constant", "bitcast", "get-tuple-element", "tuple"):
             continue
-        place, origin = module.source_of(member), attribute(member.op_name)
+        origin, stack = origins.of_members(member), read_name(member.op_name)
         inside.append(
             {
                 "opcode": member.opcode,
                 "shape": str(member.shape),
                 "stage": origin.stage,
-                "role": origin.role if origin.stage or origin.phase else "",
+                "role": origin.role,
+                "scope": stack.scope,
+                "op": stack.op,
+                "transform": stack.transform if member.op_name else "",
                 "stablehlo_op": ops.get(member.op_name, ""),
                 "op_name": member.op_name,
-                "source": f"{place[0].rpartition('/')[2]}:{place[1]}" if place else "",
+                "source": origin.source,
             }
         )
     return inside
@@ -230,9 +244,13 @@ def _print_kernel(
     inside: Sequence[Mapping[str, str]],
     before: Sequence[FusionRefusal],
     after: Sequence[FusionRefusal],
+    staged: bool,
     console: Console,
 ) -> None:
-    from fusionlab.report.tables import milliseconds, print_rows
+    from fusionlab.hlo.stages import LEGEND
+    from fusionlab.ledger.origins import BY
+    from fusionlab.ledger.views import place
+    from fusionlab.report.tables import milliseconds, note, print_rows
 
     time = "-" if row.model_us is None else f"{milliseconds(row.model_us)} ms ({row.model_source})"
     console.print(
@@ -241,8 +259,21 @@ def _print_kernel(
         style="bold",
         soft_wrap=True,
     )
-    shown = [[m["opcode"], m["shape"], f"{m['stage']} {m['role']}", m["source"]] for m in inside[:_SHOWN_MEMBERS]]
-    print_rows(f"inside: {len(inside)} ops", ("op", "shape", "stage and role", "source"), shown, console, words=4)
+    if row.attributed_by:
+        at = ", ".join(filter(None, (place(row, staged), row.transform, row.source)))
+        of = f", {row.stage_share:.0%} of it" if row.attributed_by == "members" else ""
+        console.print(f"from {at} (by {BY[row.attributed_by]}{of})", soft_wrap=True, markup=False)
+    for what, every in (("scopes", row.scopes), ("source lines", row.sources)):
+        if len(every) > 1:
+            console.print(f"{what}, heaviest first: {', '.join(every)}", soft_wrap=True, markup=False)
+    columns = ("stage", "role") if staged else ("scope", "transform")
+    shown = [
+        [m["opcode"], m["shape"], " ".join(m[one] for one in columns), m["source"]] for m in inside[:_SHOWN_MEMBERS]
+    ]
+    heads = ("op", "shape", " and ".join(columns), "source")
+    print_rows(f"inside: {len(inside)} ops", heads, shown, console, words=4)
+    if staged:
+        note(console, LEGEND)
     if len(inside) > _SHOWN_MEMBERS:
         console.print(f"and {len(inside) - _SHOWN_MEMBERS} more (--json lists them)")
     for one in before:

@@ -99,6 +99,19 @@ targets = click.option(
     help="a100, a5000, h100, h200, cpu, gpu or a SPEC.txtpb; several: a5000,a100,h200.  [default: a100]",
     shell_complete=target_names,
 )
+
+
+def by(views: str) -> Callable[[Verb], Verb]:
+    """``--by`` with the views that its help names, as a tuple of them."""
+    return click.option(
+        "--by",
+        default="",
+        metavar="VIEW,...",
+        callback=lambda _, __, text: tuple(filter(None, map(str.strip, text.split(",")))),
+        help=f"Totals by {views}",
+    )
+
+
 cache = click.option("--no-cache", is_flag=True, help="Compile afresh.")
 keep_worse = click.option(
     "--keep-worse", is_flag=True, help="Keep a pass that makes launches grow and nothing else fall."

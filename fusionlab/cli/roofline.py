@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @options.source
 @options.targets
 @click.option("--out", help="Write the plot: FILE.svg (one per target) or a folder.")
+@options.by("these in place of the family: scope[:depth], op, source, transform, stage, ...")
 @click.option("--kernels", default=10, show_default=True, type=click.IntRange(min=0), help="How many kernels to list.")
 @click.option("--peak-tflops", type=float, help="Measured FP32 ceiling in TFLOP/s, in place of the spec's.")
 @click.option("--bandwidth", type=float, help="Measured memory ceiling in GB/s, in place of the spec's.")
@@ -47,6 +48,7 @@ def roofline(
     console: Console,
     *,
     out: str | None = None,
+    by: Sequence[str] = (),
     kernels: int = 10,
     peak_tflops: float | None = None,
     bandwidth: float | None = None,
@@ -54,13 +56,20 @@ def roofline(
     """Print a table per target; a document, or ``{"targets": [...]}`` of several. Plots are written last.
 
     ``peak_tflops`` and ``bandwidth`` (GB/s) are measured ceilings instead of the target's spec, both or neither: the
-    modelled times are then their roofline, not XLA's estimates. ``out`` is the plot's file or folder. InputError for
+    modelled times are then their roofline, not XLA's estimates. ``by`` are views to group launches by in place of the
+    family; ``out`` is the plot's file or folder. InputError for
     invalid ceilings or ``out``, before anything is compiled.
     """
+    from fusionlab.ledger.views import require_views
+
     measured = _measured(peak_tflops, bandwidth)
+    require_views(by)
     if out:
         _require_plot(targets, measured, out)
-    drawn = [_one(made, measured, kernels, console, plotted=bool(out)) for made in make_all(source, targets, given)]
+    views = tuple(by) or ("family",)
+    drawn = [
+        _one(made, measured, views, kernels, console, plotted=bool(out)) for made in make_all(source, targets, given)
+    ]
     for document, plot in drawn:
         if out:
             path = _plot_path(out, document, len(drawn) > 1)
@@ -72,18 +81,27 @@ def roofline(
 
 
 def _one(
-    made: CompiledSource, measured: Ceilings | None, most_kernels: int, console: Console, *, plotted: bool
+    made: CompiledSource,
+    measured: Ceilings | None,
+    by: tuple[str, ...],
+    most_kernels: int,
+    console: Console,
+    *,
+    plotted: bool,
 ) -> tuple[dict[str, Any], str]:
     """Print one target; return its document and plot ("" if not requested)."""
+    from fusionlab.hlo.stages import LEGEND
     from fusionlab.ledger.launch_rows import launch_rows
     from fusionlab.ledger.model_time import ceilings_of
     from fusionlab.ledger.roofline import family_points, kernel_points, op_family_costs
     from fusionlab.report.pictures.roofline import roofline_svg
+    from fusionlab.report.tables import note
 
     name, target = made.compiled.name, made.compiled.target.name
     ceilings = measured or ceilings_of(made.compiled.target)
     rows = launch_rows(made.compiled, measured)
     families = family_points(rows, ceilings)
+    groups = families if by == ("family",) else family_points(rows, ceilings, by)
     kernels = kernel_points(rows, ceilings)
     costs = op_family_costs(made.program) if made.program is not None else {}
     document: dict[str, Any] = {
@@ -97,6 +115,8 @@ def _one(
             "source": ceilings.source,
         },
         "families": [point.to_json() for point in families],
+        "by": list(by),
+        "groups": [point.to_json() for point in groups],
         "kernels": [point.to_json() for point in kernels],
         "op_families": [
             {"family": family, "flops": cost.flops, "bytes": cost.bytes, "intensity_flop_per_byte": cost.intensity,
@@ -106,9 +126,13 @@ def _one(
         "notes": list(made.notes),
         "files": [],
     }  # fmt: skip
-    _print_points(f"{name} on {target}: kernel families", "family", families, console)
+    title = "kernel families" if by == ("family",) else f"launches by {', '.join(by)}"
+    _print_points(f"{name} on {target}: {title}", {" ".join(by): "name"}, groups, console)
     shown = kernels[:most_kernels]
-    _print_points(f"the {len(shown)} slowest kernels", "kernel", shown, console)
+    heads = {"kernel": "name", "scope": "scope", "source": "source"}
+    _print_points(f"the {len(shown)} slowest kernels", heads, shown, console)
+    if "stage" in by:
+        note(console, LEGEND)
     _print_ops(costs, console)
     _print_notes(ceilings, made.notes, console)
     if not plotted or ceilings is None:
@@ -170,11 +194,11 @@ def _print_ops(costs: Mapping[str, Cost], console: Console) -> None:
         ).print(console)
 
 
-def _print_points(title: str, what: str, points: Sequence[Point], console: Console) -> None:
-    from fusionlab.report.tables import Table, field, milliseconds, number
+def _print_points(title: str, heads: Mapping[str, str], points: Sequence[Point], console: Console) -> None:
+    from fusionlab.report.tables import Cell, Table, field, milliseconds, number
 
-    columns = {
-        what: field("name"),
+    columns: dict[str, Cell] = {
+        **{head: field(name) for head, name in heads.items()},
         "launches": number("dynamic_launches"),
         "GFLOP": number("flops", 2, 1e9),
         "GiB": number("bytes", 3, 2**30),
@@ -185,7 +209,7 @@ def _print_points(title: str, what: str, points: Sequence[Point], console: Conso
         "of roof": number("roof_share", spec=".0%"),
         "bound": field("bound"),
     }
-    Table.of(title, points, columns).print(console)
+    Table.of(title, points, columns, words=len(heads)).print(console)
 
 
 def _print_notes(ceilings: Ceilings | None, notes: Sequence[str], console: Console) -> None:

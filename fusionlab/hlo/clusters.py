@@ -22,9 +22,10 @@ from networkx.utils import UnionFind
 from fusionlab.hlo import ops
 from fusionlab.hlo.cost import array_bytes, node_cost
 from fusionlab.hlo.loops import analyse
+from fusionlab.hlo.name_stacks import read_name
 from fusionlab.hlo.program import Program, program_view
-from fusionlab.hlo.stages import Attribution, attribute_nodes
-from fusionlab.hlo.view import Node, Region, free_values
+from fusionlab.hlo.stages import Attribution, attribute_nodes, has_stages
+from fusionlab.hlo.view import Node, Region, free_values, source_of
 
 ELIGIBLE = ("elementwise", "layout")
 SOURCES = ("constant",)
@@ -36,7 +37,8 @@ class Unit:
     """One op or launch. ``reads`` and ``writes`` map values to the bytes of them that one run reads or writes.
 
     ``region`` is the region that holds it (units of different regions are never grouped); ``runs`` its number of runs;
-    ``us`` its time per run (None: not known); ``converts_layout`` is True if it permutes data in memory.
+    ``us`` its time per run (None: not known); ``converts_layout`` is True if it permutes data in memory. ``place`` is
+    the scope that decides what a boundary is: the stage in a program with stages.
     """
 
     name: str
@@ -50,6 +52,9 @@ class Unit:
     converts_layout: bool
     reads: Mapping[Hashable, int] = field(hash=False)
     writes: Mapping[Hashable, int] = field(hash=False)
+    place: str = ""
+    scope: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,9 @@ class Cluster:
 
     ``bytes`` are moved by the units as they are and ``least_bytes`` by one kernel: values that come from outside, and
     values that are read outside. ``gain_us`` is an upper bound on the time that one kernel saves (None without times).
-    ``boundary_conversions`` are runs of units that convert layout next to a unit of another stage.
-    ``boundary_values`` is the number of values that cross its boundary in one run.
+    ``boundary_conversions`` are runs of units that convert layout next to a unit of another place. ``stages``,
+    ``scopes`` and ``sources`` count the units of each. ``boundary_values`` is the number of values that cross its
+    boundary in one run.
     """
 
     units: tuple[str, ...]
@@ -74,6 +80,8 @@ class Cluster:
     boundary_conversions: int
     us: float | None
     gain_us: float | None = None
+    scopes: Mapping[str, int] = field(default_factory=dict, hash=False)
+    sources: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     @property
     def intensity_flop_per_byte(self) -> float:
@@ -179,16 +187,23 @@ def _cluster(
             unit.runs for unit in members if unit.converts_layout and _at_boundary(unit, units, producer, consumers)
         ),
         us=sum(known) if len(known) == len(members) else None,
+        scopes=_counted(unit.scope for unit in members),
+        sources=_counted(unit.source for unit in members),
     )
+
+
+def _counted(labels: Iterable[str]) -> dict[str, int]:
+    return dict(Counter(filter(None, labels)).most_common())
 
 
 def _at_boundary(
     unit: Unit, units: Sequence[Unit], producer: Mapping[Hashable, int], consumers: Mapping[Hashable, list[int]]
 ) -> bool:
-    """True if a neighbour belongs to another known stage."""
+    """True if a neighbour belongs to another known place."""
     around = [producer[value] for value in unit.reads if value in producer]
     around += [i for value in unit.writes for i in consumers.get(value, ())]
-    return any(units[i].stage and unit.stage and units[i].stage != unit.stage for i in around)
+    here, there = unit.place or unit.stage, {units[i].place or units[i].stage for i in around}
+    return bool(here) and bool(there - {"", here})
 
 
 _CONVERSIONS = (
@@ -200,11 +215,12 @@ def op_clusters(program: Program) -> list[Cluster]:
     """The clusters of the StableHLO of ``program``, in every region; those that save most bytes first."""
     flat = program_view(program)
     attributions = attribute_nodes(flat)
+    staged = has_stages(node.scope for node in flat.walk())
     found: list[Cluster] = []
     pending: list[tuple[Region, str, int]] = [(flat, "main", 1)]
     while pending:
         region, path, runs = pending.pop()
-        units = [_unit(node, attributions[node], path, runs) for node in region.nodes]
+        units = [_unit(node, attributions[node], staged, path, runs) for node in region.nodes]
         values = [value for node in region.nodes for value in (*node.operands, *node.results)]
         sizes: dict[Hashable, int] = {value: array_bytes(value) for value in values}
         found += find_clusters(units, sizes, escaping=region.returns)
@@ -216,7 +232,7 @@ def op_clusters(program: Program) -> list[Cluster]:
     return sorted(found, key=lambda one: (-one.saved_bytes, one.units))
 
 
-def _unit(node: Node, attribution: Attribution, region: str, runs: int) -> Unit:
+def _unit(node: Node, attribution: Attribution, staged: bool, region: str, runs: int) -> Unit:
     is_loop = node.op.control_flow
     cost = None if is_loop else node_cost(node)
     captured = [value for inner in node.regions for value in free_values(inner)]
@@ -236,4 +252,7 @@ def _unit(node: Node, attribution: Attribution, region: str, runs: int) -> Unit:
         converts_layout=node.op in _CONVERSIONS,
         reads=reads,
         writes={value: array_bytes(value) for value in node.results},
+        place=attribution.stage if staged else read_name(node.scope).scope,
+        scope=read_name(node.scope).scope,
+        source=f"{line[0].rpartition('/')[2]}:{line[1]}" if (line := source_of(node.operation)) else "",
     )

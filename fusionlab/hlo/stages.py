@@ -20,15 +20,26 @@ JAX 0.10 writes for the programs studied here:
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fusionlab.hlo.dependence import reached
+from fusionlab.hlo.name_stacks import Frame, frames
 from fusionlab.hlo.replay import Replay, find_replays
 from fusionlab.hlo.view import Node, Region
 
-STAGES = ("A", "B", "C", "D", "E")
+STAGES = {
+    "A": "features",
+    "B": "correlation update",
+    "C": "orbitals and readout",
+    "D": "determinants, log|psi|",
+    "E": "derivatives, Laplacian",
+}
+"""The stages of a wavefunction program (characterisation, Section II)."""
+LEGEND = "stages: " + "; ".join(f"{letter} {name}" for letter, name in STAGES.items())
+"""The line that stands wherever stages are printed."""
 
 PHASE_SCOPES: dict[str, str] = {
     "mcmc": "mcmc",
@@ -52,7 +63,8 @@ MODULE_STAGES: tuple[tuple[str, str], ...] = (
 the assignment follows the characterisation's Section II and our ansätze (electronic cusps enter log|psi| in D)."""
 
 _MARKERS = ("jvp", "transpose")
-_CALL = re.compile(r"([A-Za-z_]\w*)\((.*)\)")
+_OF_LIBRARIES = ("slogdet",)
+"""Names of MODULE_STAGES that any program has: on their own they are no sign of stages."""
 
 
 @dataclass(frozen=True)
@@ -63,25 +75,6 @@ class Attribution:
     phase: str
     stage: str
     role: str
-
-
-@dataclass(frozen=True)
-class Frame:
-    """One part of a name stack: scope ``name`` inside ``markers``, outermost first (``jvp(jit(f))``: jvp, jit, f)."""
-
-    markers: tuple[str, ...]
-    name: str
-
-
-def frames(op_name: str) -> tuple[Frame, ...]:
-    """The parts of a name stack; slashes inside parentheses do not separate."""
-    parts, depth, start = [], 0, 0
-    for position, character in enumerate(op_name):
-        depth += (character == "(") - (character == ")")
-        if character == "/" and depth == 0:
-            parts.append(op_name[start:position])
-            start = position + 1
-    return tuple(_frame(part) for part in [*parts, op_name[start:]] if part)
 
 
 def attribute(op_name: str, *, replayed: bool | None = None) -> Attribution:
@@ -106,6 +99,20 @@ def attribute(op_name: str, *, replayed: bool | None = None) -> Attribution:
     return Attribution(phase, stage, _role(markers, replayed))
 
 
+def has_stages(op_names: Iterable[str]) -> bool:
+    """True if any of ``op_names`` is inside a scope of a stage, or a module that stands for one."""
+    return any(_is_staged(name) for name in op_names)
+
+
+@functools.lru_cache(maxsize=65536)
+def _is_staged(op_name: str) -> bool:
+    names = [frame.name for frame in frames(op_name) if frame.name and frame.name not in _OF_LIBRARIES]
+    return any(
+        re.fullmatch(r"stage_[a-e]", name) or any(re.fullmatch(pattern, name) for pattern, _ in MODULE_STAGES)
+        for name in names
+    )
+
+
 def attribute_nodes(region: Region, replays: Iterable[Replay] | None = None) -> dict[Node, Attribution]:
     """The attribution of every node below ``region``; dataflow decides inside the loops of ``replays``.
 
@@ -122,14 +129,6 @@ def attribute_nodes(region: Region, replays: Iterable[Replay] | None = None) -> 
             inside = (inner for region in node.regions for inner in region.walk())
             known |= dict.fromkeys((node, *inside), primal.isdisjoint(node.results))
     return {node: attribute(node.scope, replayed=known.get(node)) for node in region.walk()}
-
-
-def _frame(part: str) -> Frame:
-    markers = []
-    while (match := _CALL.fullmatch(part)) is not None:
-        markers.append(match[1])
-        part = match[2]
-    return Frame(tuple(markers), part)
 
 
 def _stage(path: tuple[Frame, ...]) -> tuple[int, str]:

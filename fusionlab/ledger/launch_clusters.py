@@ -12,6 +12,7 @@ from fusionlab.ledger.dataflow import VIEWS, behind_views, members
 from fusionlab.ledger.launch_rows import LaunchRow
 from fusionlab.ledger.model_time import LAUNCH_US, ceilings_of
 from fusionlab.ledger.traffic import reads_of, traffic_of
+from fusionlab.ledger.views import is_staged
 
 _CONVERSIONS = frozenset(("transpose", "copy", "concatenate", "pad", "slice", "reverse", "gather"))
 
@@ -19,15 +20,18 @@ _CONVERSIONS = frozenset(("transpose", "copy", "concatenate", "pad", "slice", "r
 def launch_clusters(compiled: Compiled, rows: tuple[LaunchRow, ...]) -> list[Cluster]:
     """Clusters of at least two launches in one computation, in descending order of the time they can save."""
     by_name = {row.name: row for row in rows if row.dynamic_launches}
+    staged = is_staged(rows)
     found: list[Cluster] = []
     for computation in compiled.module.computations.values():
         if any(one.name in by_name for one in computation.instructions):
-            found += _of_computation(compiled.module, computation, by_name)
+            found += _of_computation(compiled.module, computation, by_name, staged)
     found = [_with_gain(one, compiled) for one in found]
     return sorted(found, key=lambda one: (-(one.gain_us or 0.0), -one.saved_bytes, one.units))
 
 
-def _of_computation(module: HloModule, computation: Computation, rows: Mapping[str, LaunchRow]) -> list[Cluster]:
+def _of_computation(
+    module: HloModule, computation: Computation, rows: Mapping[str, LaunchRow], staged: bool
+) -> list[Cluster]:
     units: list[Unit] = []
     sizes: dict[Hashable, int] = {}
     escaping: set[Hashable] = set()
@@ -35,7 +39,7 @@ def _of_computation(module: HloModule, computation: Computation, rows: Mapping[s
         if one.opcode in (*VIEWS, "parameter", "constant"):
             continue
         if one.name in rows:
-            unit = _unit(module, computation, one, rows[one.name])
+            unit = _unit(module, computation, one, rows[one.name], staged)
             units.append(unit)
             for operand in one.operands:
                 value = behind_views(computation, operand)
@@ -48,7 +52,7 @@ def _of_computation(module: HloModule, computation: Computation, rows: Mapping[s
     return find_clusters(units, sizes, escaping)
 
 
-def _unit(module: HloModule, computation: Computation, one: Instruction, row: LaunchRow) -> Unit:
+def _unit(module: HloModule, computation: Computation, one: Instruction, row: LaunchRow, staged: bool) -> Unit:
     moved = traffic_of(module, computation, one)
     reads: dict[Hashable, int] = {}
     for operand, amount in reads_of(module, computation, one).items():
@@ -67,6 +71,9 @@ def _unit(module: HloModule, computation: Computation, one: Instruction, row: La
         converts_layout=any(member.opcode in _CONVERSIONS for member in members(module, one)),
         reads=reads,
         writes=_results(one, moved.result_bytes),
+        place=row.stage if staged else row.scope,
+        scope=row.scope,
+        source=row.source,
     )
 
 

@@ -1,4 +1,4 @@
-"""The ledger as a table: one row per launch site with its origin, kind and costs; totals.
+"""The ledger as a table: one row per launch site with its origin, kind and costs; totals. Groups are in ``views``.
 
 Rows sum to XLA's launch counts. ``flops``, ``bytes`` and ``model_us`` of a row are those of all its runs (trips
 multiplied). Launches are XLA's; FLOPs and bytes are fusionlab's rules; time is a model (``model_time``).
@@ -8,34 +8,31 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from fusionlab.codegen.compile import Compiled
-from fusionlab.errors import unknown
+from fusionlab.hlo.name_stacks import read_name
 from fusionlab.hlo.optimised.kernel_cost import Work, family_of_kernel, work_of
 from fusionlab.hlo.optimised.parser import HloModule, Instruction
 from fusionlab.ledger.dataflow import members
 from fusionlab.ledger.ledger import LaunchSite, launches
 from fusionlab.ledger.model_time import Ceilings, TimeModel, time_model
-from fusionlab.ledger.origins import Origin, origin_of, origin_of_readers
+from fusionlab.ledger.origins import Origin, Origins
 from fusionlab.ledger.thunks import captured_thunks
-
-COLUMNS = (
-    "phase", "stage", "role", "family", "name", "kind", "loop", "trip_count", "in_cuda_graph", "source", "model_source",
-    "attributed_by",
-)  # fmt: skip
-"""The columns of ``--by``."""
-UNATTRIBUTED = "unattributed"
 
 
 @dataclass(frozen=True)
 class LaunchRow:
     """One launch site.
 
-    ``stage_share`` is the share of the fused ops that agrees with phase, stage and role; ``attributed_by`` is the
-    source of these names (``members``, ``readers`` of an op that XLA introduced, or "" for unknown). ``loop`` names the
+    ``op_name`` is its name stack, of which ``scope`` is the path of scopes, ``op`` the primitive and ``transform`` the
+    differentiation (``hlo.name_stacks``). ``source`` is the innermost line of the user, ``caller`` the innermost one
+    outside of installed packages. ``scopes`` and ``sources`` are those of everything fused into it, the heaviest first,
+    and ``parts`` its ops as ``scope/op (source)``.
+    ``stage_share`` is the share of the fused ops that agrees with this origin; ``attributed_by`` is where it comes from
+    (``origins.BY``: ``members``, ``readers`` of an op that XLA introduced; "" for unknown). ``loop`` names the
     loops around it, outermost first; ``in_cuda_graph`` is None where XLA does not report it (the CPU). ``unmodelled``
     names its ops without a FLOP rule. ``model_us`` is None without an estimate; ``model_source`` is the origin of the
     estimate (``xla``, ``roofline``, or ``measured`` for the roofline of measured ceilings). ``tf32_flops`` is the part
@@ -63,11 +60,23 @@ class LaunchRow:
     attributed_by: str
     unmodelled: tuple[str, ...] = ()
     tf32_flops: int = 0
+    scope: str = ""
+    op: str = ""
+    transform: str = ""
+    caller: str = ""
+    scopes: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
 
     @property
     def intensity_flop_per_byte(self) -> float:
         """FLOPs per byte; 0 when no bytes move."""
         return self.flops / self.bytes if self.bytes else 0.0
+
+    @property
+    def is_staged(self) -> bool:
+        """True if phase or stage is known."""
+        return bool(self.phase or self.stage)
 
     @property
     def is_attributed(self) -> bool:
@@ -84,8 +93,9 @@ class Totals:
     """Sums over rows.
 
     ``model_us`` is None when no row has a time, and excludes ``unmodelled_us_launches`` when some have none.
-    ``attributed_launches`` carry phase, stage and role, some of them those of their readers; ``unmodelled_bytes`` are
-    bytes of launches with an op without a FLOP rule.
+    ``attributed_launches`` carry phase, stage and role, some of them those of their readers; ``scoped_launches`` carry
+    a scope and ``sourced_launches`` a source line. ``unmodelled_bytes`` are bytes of launches with an op without a
+    FLOP rule.
     """
 
     static_launches: int = 0
@@ -98,6 +108,8 @@ class Totals:
     unmodelled_bytes: int = 0
     unmodelled_us_launches: int = 0
     tf32_flops: int = 0
+    scoped_launches: int = 0
+    sourced_launches: int = 0
 
     def __add__(self, other: Totals) -> Totals:
         counts = (one.name for one in dataclasses.fields(self) if one.name != "model_us")
@@ -121,7 +133,7 @@ def launch_rows(compiled: Compiled, measured: Ceilings | None = None) -> tuple[L
     With ``measured`` ceilings, times are their roofline.
     """
     graphs = captured_thunks(compiled)
-    facts = functools.cache(functools.partial(_facts, compiled.module))
+    facts = functools.cache(functools.partial(_facts, compiled.module, Origins(compiled.module)))
     model = time_model(compiled, measured)
     return tuple(
         _row(site, facts(site.computation, site.hlo_name), model, graphs.get(site.thunk_id))
@@ -132,39 +144,7 @@ def launch_rows(compiled: Compiled, measured: Ceilings | None = None) -> tuple[L
 
 def totals(rows: Iterable[LaunchRow]) -> Totals:
     """The sums over ``rows``."""
-    return sum((_totals_of(row) for row in rows), Totals())
-
-
-def require_columns(columns: Sequence[str]) -> None:
-    """InputError for a name that is not one of COLUMNS."""
-    for column in columns:
-        if column not in COLUMNS:
-            raise unknown("column", column, COLUMNS)
-
-
-def totals_by(rows: Iterable[LaunchRow], columns: Sequence[str]) -> dict[tuple[str, ...], Totals]:
-    """Sums per combination of ``columns``, the slowest first (by launches where there is no time).
-
-    InputError for a name that is not one of COLUMNS.
-    """
-    require_columns(columns)
-    groups: dict[tuple[str, ...], Totals] = {}
-    for row in rows:
-        key = tuple(label(row, column) for column in columns)
-        groups[key] = groups.get(key, Totals()) + _totals_of(row)
-    return dict(sorted(groups.items(), key=lambda item: (-(item[1].model_us or 0), -item[1].dynamic_launches, item[0])))
-
-
-def label(row: LaunchRow, column: str) -> str:
-    """The text of a table's cell in ``column``, with words for an unknown origin."""
-    value = getattr(row, column)
-    if column == "in_cuda_graph":
-        return {True: "graph", False: "alone", None: "unknown"}[value]
-    if column == "loop":
-        return str(value) or "outside"
-    if column == "stage" and not value and row.is_attributed:
-        return "-"
-    return str(value) or UNATTRIBUTED
+    return sum((totals_of(row) for row in rows), Totals())
 
 
 @dataclass(frozen=True)
@@ -175,16 +155,13 @@ class _Facts:
     family: str = "unknown"
 
 
-def _facts(module: HloModule, computation_name: str, name: str) -> _Facts:
+def _facts(module: HloModule, origins: Origins, computation_name: str, name: str) -> _Facts:
     computation = module.computations.get(computation_name)
     one = computation.by_name.get(name) if computation else None
     if computation is None or one is None:
         return _Facts(work=Work(0, ("no HLO instruction",)))
     work = work_of(module, computation, one)
-    origin = origin_of(module, one)
-    if not origin.is_known:
-        origin = origin_of_readers(module, computation, one)
-    return _Facts(one, work, origin, _family(module, one, work))
+    return _Facts(one, work, origins.of(computation, one), _family(module, one, work))
 
 
 def _family(module: HloModule, one: Instruction, work: Work) -> str:
@@ -201,6 +178,7 @@ def _family(module: HloModule, one: Instruction, work: Work) -> str:
 
 def _row(site: LaunchSite, found: _Facts, model: TimeModel, in_graph: bool | None) -> LaunchRow:
     origin, moved = found.origin, site.operand_bytes + site.result_bytes
+    name = read_name(origin.op_name)
     us, source = model.time(found.instruction, found.work, moved) if found.instruction else (None, "")
     return LaunchRow(
         phase=origin.phase,
@@ -224,10 +202,18 @@ def _row(site: LaunchSite, found: _Facts, model: TimeModel, in_graph: bool | Non
         attributed_by=origin.by,
         unmodelled=found.work.unmodelled,
         tf32_flops=found.work.tf32_flops * site.dynamic,
+        scope=name.scope,
+        op=origin.op,
+        transform=name.transform if origin.op_name else "",
+        caller=origin.caller,
+        scopes=origin.scopes,
+        sources=origin.sources,
+        parts=origin.parts,
     )
 
 
-def _totals_of(row: LaunchRow) -> Totals:
+def totals_of(row: LaunchRow) -> Totals:
+    """The sums of one row."""
     return Totals(
         static_launches=row.static_launches,
         dynamic_launches=row.dynamic_launches,
@@ -241,4 +227,6 @@ def _totals_of(row: LaunchRow) -> Totals:
         unmodelled_bytes=row.bytes if row.unmodelled else 0,
         unmodelled_us_launches=row.dynamic_launches if row.model_us is None else 0,
         tf32_flops=row.tf32_flops,
+        scoped_launches=row.dynamic_launches if row.scope else 0,
+        sourced_launches=row.dynamic_launches if row.source else 0,
     )

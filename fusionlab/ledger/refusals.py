@@ -19,11 +19,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fusionlab.codegen.compile import Compiled
+from fusionlab.hlo.name_stacks import read_name
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction, parse_optimized
 from fusionlab.ledger.dataflow import behind_views, instructions, members, readers
 from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
 from fusionlab.ledger.model_time import LAUNCH_US, ceilings_of
-from fusionlab.ledger.origins import origin_of
+from fusionlab.ledger.origins import Origins
 from fusionlab.ledger.traffic import data_bytes, reads_of, traffic_of
 
 
@@ -33,7 +34,8 @@ class FusionRefusal:
 
     ``producer`` is its name when XLA decided, ``kernel`` the launch of the final program that it is part of (several
     producers may share one), ``consumers`` the launches that read it, without ``kernel`` itself: ``merged_readers`` of
-    its readers ended up in the same kernel. Stage, role, op_name and source are the producer's own, else its kernel's.
+    its readers ended up in the same kernel. Stage, role, op_name, source, scope, op and transform are the producer's
+    own, else its kernel's.
     ``result_bytes`` is what one run writes and ``read_bytes`` what is read of it: a part where it updates in place, or
     where its readers take slices (``ledger.traffic``).
     ``boundary_us`` is the cost of the boundary over all trips (model; the launch is shared by the producers of one
@@ -55,6 +57,9 @@ class FusionRefusal:
     us_unfused: float | None
     us_fused: float | None
     merged_readers: int = 0
+    scope: str = ""
+    op: str = ""
+    transform: str = ""
 
 
 @dataclass(frozen=True)
@@ -135,8 +140,9 @@ def _refusal(step: FusionStep, names: KernelNames, rows: Mapping[str, LaunchRow]
         return "merged"
     computation, one = names.places[step.producer]
     written = min(data_bytes(one), traffic_of(names.fused, computation, one).result_bytes)
-    own = origin_of(names.fused, one)
-    origin = own if own.is_known else row
+    own = names.origins.of_members(one)
+    origin = own if own.is_known and (own.is_staged or not row.is_staged) else row
+    name = read_name(origin.op_name)
     return FusionRefusal(
         producer=step.producer,
         kernel=kernel,
@@ -146,6 +152,9 @@ def _refusal(step: FusionStep, names: KernelNames, rows: Mapping[str, LaunchRow]
         role=origin.role,
         op_name=origin.op_name,
         source=origin.source,
+        scope=name.scope,
+        op=origin.op,
+        transform=name.transform if origin.op_name else "",
         dynamic_launches=row.dynamic_launches,
         result_bytes=written,
         read_bytes=min(written, _read_bytes(names.fused, computation, one, reading)),
@@ -282,12 +291,13 @@ class KernelNames:
     producer and its reader, become one kernel with several results). So an instruction is found by the names of the ops
     fused into it, and then by opcode, op_name and size of its results.
 
-    ``fused`` is the module after fusion, ``final`` the compiled one, ``launches`` the names of its launches. ``places``
-    has every instruction of ``fused`` by name, with its computation.
+    ``fused`` is the module after fusion, of which ``origins`` are the origins, ``final`` the compiled one, ``launches``
+    the names of its launches. ``places`` has every instruction of ``fused`` by name, with its computation.
     """
 
     def __init__(self, fused: HloModule, final: HloModule, launches: frozenset[str]) -> None:
         self.fused = fused
+        self.origins = Origins(fused)
         self.places = {one.name: (computation, one) for computation, one in instructions(fused)}
         self._of_member: dict[str, str] = {}
         self._of_stem: dict[str, set[str]] = {}

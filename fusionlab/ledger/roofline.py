@@ -7,7 +7,7 @@ most min(peak FLOP/s, I x peak byte/s). FLOPs and bytes are fusionlab's rules; t
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,9 @@ from fusionlab.hlo.cost import Cost, node_cost
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.view import Region
-from fusionlab.ledger.launch_rows import LaunchRow, Totals, totals, totals_by
+from fusionlab.ledger.launch_rows import LaunchRow, Totals, totals
 from fusionlab.ledger.model_time import LAUNCH_US, Ceilings
+from fusionlab.ledger.views import totals_by
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Point:
 
     ``bound`` is the limit by the model: ``launch`` when launches are more than half of its time, else ``memory`` or
     ``compute`` by the longer of the two. ``roof_share`` is modelled over attainable FLOP/s; products that may use TF32
-    are held against its peak.
+    are held against its peak. ``scope`` and ``source`` are those of a kernel, "" for a group.
     """
 
     name: str
@@ -43,17 +44,22 @@ class Point:
     roof_share: float | None
     bound: str
     unmodelled_us_launches: int = 0
+    scope: str = ""
+    source: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The fields by name."""
         return dataclasses.asdict(self)
 
 
-def family_points(rows: Iterable[LaunchRow], ceilings: Ceilings | None) -> list[Point]:
-    """A point per kernel family, the slowest first, and the whole program last (``all``)."""
+def family_points(rows: Iterable[LaunchRow], ceilings: Ceilings | None, by: Sequence[str] = ("family",)) -> list[Point]:
+    """A point per kernel family, the slowest first, and the whole program last (``all``).
+
+    Other groups are those of the views ``by``: InputError for an unknown one.
+    """
     rows = tuple(rows)
     whole = totals(rows)
-    points = [_point(key[0], found, whole, ceilings) for key, found in totals_by(rows, ("family",)).items()]
+    points = [_point(" ".join(key), found, whole, ceilings) for key, found in totals_by(rows, by).items()]
     return [*points, _point("all", whole, whole, ceilings)]
 
 
@@ -61,7 +67,9 @@ def kernel_points(rows: Iterable[LaunchRow], ceilings: Ceilings | None) -> list[
     """A point per kernel that runs, the slowest first."""
     rows = tuple(row for row in rows if row.dynamic_launches)
     whole = totals(rows)
-    return [_point(key[0], found, whole, ceilings) for key, found in totals_by(rows, ("name",)).items()]
+    of = {row.name: row for row in rows}
+    points = [_point(key[0], found, whole, ceilings) for key, found in totals_by(rows, ("name",)).items()]
+    return [dataclasses.replace(one, scope=of[one.name].scope, source=of[one.name].source) for one in points]
 
 
 def op_family_costs(program: Program | Region, runs: int = 1) -> Mapping[str, Cost]:

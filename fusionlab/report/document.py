@@ -25,10 +25,11 @@ from fusionlab.hlo.view import Node, source_of
 from fusionlab.ledger.dataflow import members
 from fusionlab.ledger.footprint import Footprint
 from fusionlab.ledger.launch_clusters import launch_clusters
-from fusionlab.ledger.launch_rows import LaunchRow, label, launch_rows, totals, totals_by
+from fusionlab.ledger.launch_rows import LaunchRow, launch_rows, totals
 from fusionlab.ledger.model_time import ceilings_of
 from fusionlab.ledger.refusals import by_cause, launches_refused, refusals, xla_estimates
 from fusionlab.ledger.roofline import family_points, kernel_points
+from fusionlab.ledger.views import default_views, label, totals_by
 from fusionlab.measure.comparison import Comparison, compare_record, kernels_of, latest, measured_by
 from fusionlab.measure.records import Record
 from fusionlab.report.pictures.scope_tree import ScopeGroup, ScopeTree, scope_tree
@@ -44,10 +45,10 @@ _MOST_CLUSTERS = 30
 LAUNCH_FIELDS = (
     "name", "family", "phase", "stage", "role", "loop", "trip_count", "static_launches", "dynamic_launches", "flops",
     "bytes", "model_us", "model_source", "in_cuda_graph", "stage_share", "op_name", "source", "attributed_by",
-    "unmodelled", "ops",
+    "unmodelled", "ops", "scope", "op", "transform", "scopes", "place",
 )  # fmt: skip
-"""The fields of a launch; ``ops`` are positions of its StableHLO ops among the program's, the others are those of
-``ledger.launch_rows``."""
+"""The fields of a launch; ``ops`` are positions of its StableHLO ops among the program's, ``place`` is its group in the
+target's view (``by_view_family``), the others are those of ``ledger.launch_rows``."""
 
 
 @dataclass(frozen=True)
@@ -170,9 +171,9 @@ class _Writer:
         last = _Viewed(outcome.rewritten, compared.views[-1], compared.names)
         original = self._key("original", target.name, first)
         rewritten = self._key("rewritten", target.name, last) if outcome.applied else original
-        after = None
+        after, view = None, default_views(launch_rows(one.before))
         if outcome.after is not None and one.after is not None:
-            after = _side(outcome.after, one.after, last.ops_of_scopes)
+            after = _side(outcome.after, one.after, last.ops_of_scopes, view)
         return {
             "name": target.name,
             "kind": target.kind,
@@ -186,7 +187,7 @@ class _Writer:
             "pass_s": outcome.pass_s,
             "events": [event.to_json() for event in outcome.events],
             "equivalence": outcome.equivalence.to_json(),
-            "before": _side(outcome.before, one.before, first.ops_of_scopes),
+            "before": _side(outcome.before, one.before, first.ops_of_scopes, view),
             "after": after,
             "diffs": [self._diff(*pair) for pair in zip([s.by for s in outcome.steps], compared.diffs, strict=True)],
         }
@@ -268,13 +269,17 @@ def _op_clusters(viewed: _Viewed) -> list[dict[str, Any]]:
     return found
 
 
-def _side(found: Footprint, compiled: Compiled, ops_of: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+def _side(
+    found: Footprint, compiled: Compiled, ops_of: Mapping[str, Sequence[int]], views: Sequence[str]
+) -> dict[str, Any]:
     """One program as XLA compiled it for one target; ``ops_of`` maps a name stack to its ops' positions.
 
-    ``launches`` are rows of LAUNCH_FIELDS; ``by_stage_family`` are their totals, and the other parts name launches by
-    their name.
+    ``launches`` are rows of LAUNCH_FIELDS, ``by_stage_family`` and ``by_view_family`` their totals; the other parts
+    name launches by their name. The view of the second is the stage where there are stages, else the one of ``views``;
+    its groups are in the rows' ``field``.
     """
     rows = launch_rows(compiled)
+    view = "stage" if "stage" in views else views[0]
     ceilings = ceilings_of(compiled.target)
     roofs = ("flops_per_s", "bytes_per_s", "ridge_flop_per_byte", "source")
     return {
@@ -282,7 +287,8 @@ def _side(found: Footprint, compiled: Compiled, ops_of: Mapping[str, Sequence[in
         "memory": asdict(compiled.memory),
         "compile": {"options": dict(compiled.options), "versions": compiled.versions, "seconds": compiled.compile_s},
         "totals": totals(rows).to_json(),
-        "launches": {"columns": list(LAUNCH_FIELDS), "rows": _launches(compiled, rows, ops_of)},
+        "launches": {"columns": list(LAUNCH_FIELDS), "rows": _launches(compiled, rows, ops_of, view)},
+        "by_view_family": _by_view(rows, view),
         "by_stage_family": _totals_by(rows, "stage", "family"),
         "by_phase_role": _totals_by(rows, "phase", "role"),
         "clusters": [one.to_json() for one in launch_clusters(compiled, rows)[:_MOST_CLUSTERS]],
@@ -295,7 +301,16 @@ def _side(found: Footprint, compiled: Compiled, ops_of: Mapping[str, Sequence[in
     }
 
 
-def _launches(compiled: Compiled, rows: Sequence[LaunchRow], ops_of: Mapping[str, Sequence[int]]) -> list[list[Any]]:
+def _by_view(rows: Sequence[LaunchRow], view: str) -> dict[str, Any]:
+    field = "stage" if view == "stage" else "place"
+    groups = totals_by(rows, (view, "family")).items()
+    found = [{field: place, "family": family, **group.to_json()} for (place, family), group in groups]
+    return {"view": view, "field": field, "rows": found}
+
+
+def _launches(
+    compiled: Compiled, rows: Sequence[LaunchRow], ops_of: Mapping[str, Sequence[int]], view: str
+) -> list[list[Any]]:
     instructions = {one.name: one for part in compiled.module.computations.values() for one in part.instructions}
     table = []
     for row in rows:
@@ -304,6 +319,7 @@ def _launches(compiled: Compiled, rows: Sequence[LaunchRow], ops_of: Mapping[str
         scopes = dict.fromkeys([row.op_name, *(member.op_name for member in inside)])
         ops = dict.fromkeys(position for scope in scopes for position in ops_of.get(scope, ()))
         values = {**row.to_json(), "stage": label(row, "stage"), "ops": list(ops), "unmodelled": list(row.unmodelled)}
+        values |= {"place": label(row, view), "scopes": list(row.scopes)}
         table.append([values[name] for name in LAUNCH_FIELDS])
     return table
 

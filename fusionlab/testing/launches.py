@@ -13,12 +13,14 @@ from fusionlab.codegen.cache import default_cache
 from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.errors import unknown
+from fusionlab.hlo.name_stacks import frames
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.stages import frames
+from fusionlab.hlo.stages import LEGEND
 from fusionlab.ledger.dataflow import members
-from fusionlab.ledger.launch_rows import LaunchRow, launch_rows, totals_by
+from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
 from fusionlab.ledger.ledger import LaunchCounts, LaunchSite, count_launches, launches
 from fusionlab.ledger.refusals import refusals
+from fusionlab.ledger.views import default_views, is_staged, place, require_views, totals_by
 from fusionlab.testing.lowered import program_of
 
 LIBRARY = frozenset(
@@ -83,9 +85,21 @@ class Ledger:
             found[site.hlo_name] = frozenset(frame.name for name in names for frame in frames(name))
         return found
 
+    def launches_by(self, *views: str) -> dict[tuple[str, ...], int]:
+        """Dynamic launches by ``views``: ``scope`` (``scope:2``: the outermost two), ``source``, ``op``, ``transform``,
+        ``stage``, ``family``, ...; without any, by the first that says something about this function. The most first.
+
+        InputError for an unknown view.
+        """
+        require_views(views)
+        groups = totals_by(self.rows, views or default_views(self.rows))
+        counts = {key: found.dynamic_launches for key, found in groups.items()}
+        return dict(sorted(counts.items(), key=lambda item: -item[1]))
+
     def text(self) -> str:
-        """The ledger as a table: totals, launches by family, and the launch sites that run most often."""
+        """The ledger as a table: totals, launches by family and by origin, and the sites that run most often."""
         counts = self.counts
+        views = default_views(self.rows)
         unknown_trips = counts.unknown_trip_loops
         return "\n".join(
             [
@@ -97,6 +111,8 @@ class Ledger:
                     f"{total.dynamic_launches:>8,}  {family}"
                     for (family,), total in totals_by(self.rows, ["family"]).items()
                 ),
+                f"by {', '.join(views)}:",
+                *(f"{count:>8,}  {' '.join(key)}" for key, count in [*self.launches_by(*views).items()][:_MOST_ROWS]),
                 "launch sites:",
                 *_lines(self.rows, _MOST_ROWS),
             ]
@@ -116,13 +132,15 @@ class Ledger:
 
 
 def _lines(rows: Sequence[LaunchRow], most: int) -> list[str]:
-    """The launch sites that run most often, a line each: count, name and origin."""
-    lines = []
+    """The launch sites that run most often, a line each: count, name and origin. A legend where that is a stage."""
+    lines, staged = [], is_staged(rows)
     for row in sorted(rows, key=lambda row: -row.dynamic_launches)[:most]:
         loop = f" in {row.loop}" if row.loop else ""
-        place = ", ".join(filter(None, (row.family, row.stage and f"stage {row.stage}", row.role, row.source)))
-        lines.append(f"{row.dynamic_launches:>8,}  {row.name} ({place}){loop}")
-    return [*lines, *([f"          and {len(rows) - most} more"] if len(rows) > most else [])]
+        where = place(row, staged)
+        words = ", ".join(filter(None, (row.family, where, "" if staged else row.transform, row.source)))
+        lines.append(f"{row.dynamic_launches:>8,}  {row.name} ({words}){loop}")
+    more = [f"          and {len(rows) - most} more"] if len(rows) > most else []
+    return [*lines, *more, *([LEGEND] if staged else [])]
 
 
 ledgers_of_test: ContextVar[list[Ledger] | None] = ContextVar("ledgers_of_test", default=None)

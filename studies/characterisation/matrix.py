@@ -106,8 +106,9 @@ def measure(cell: Cell, given: MatrixSetup, *, use_cache: bool = True) -> Row:
     from fusionlab.codegen.compile import compile_program, versions
     from fusionlab.codegen.targets import load_target
     from fusionlab.hlo.lowering import lower
-    from fusionlab.ledger.launch_rows import launch_rows, totals, totals_by
+    from fusionlab.ledger.launch_rows import launch_rows, totals
     from fusionlab.ledger.ledger import count_launches
+    from fusionlab.ledger.views import totals_by
     from fusionlab.workloads.catalogue import build
 
     started = time.perf_counter()

@@ -144,6 +144,29 @@ def test_stages_and_families_are_those_of_the_document_and_link_to_their_launche
             assert row["name"] in listed
 
 
+def test_a_program_without_stages_is_shown_by_its_scopes(shown, document):
+    text = (
+        json.dumps(document)
+        .replace('"field": "stage"', '"field": "place"')
+        .replace('"view": "stage"', '"view": "scope"')
+    )
+    plain = json.loads(text)
+    for side in ("before", "after"):
+        view = plain["targets"][0][side]["by_view_family"]
+        view["rows"] = [
+            {**{k: v for k, v in row.items() if k != "stage"}, "place": row["stage"]} for row in view["rows"]
+        ]
+    page = shown(plain)
+    assert page.get_log("browser") == []
+    for table in ("#summary .overview", "#launches table.matrix"):
+        assert one(page, f"{table} thead th").text == "scope"
+        assert "by scope and family" in one(page, f"{table} caption").text
+    place = plain["targets"][0]["before"]["by_view_family"]["rows"][0]["place"]
+    assert every(page, f'#launches a[href*="/before/place/{place}"]')
+    assert "features" not in one(page, "#launches").text  # no legend of stages
+    assert "transform" in one(page, "#launches").get_attribute("textContent")  # a column of the folded table
+
+
 def test_a_launch_leads_to_its_op_scope_and_source(page, document, target):
     launch = next(row for row in rows_of(target["before"]["launches"]) if row["ops"] and row["source"])
     go(page, "launch/a100/before", launch["name"])

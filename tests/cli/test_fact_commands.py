@@ -83,6 +83,28 @@ def test_hlo_text_belongs_to_the_target_that_its_estimates_are_for(as_json, esti
     assert document["families"][0]["name"] == "elementwise"
 
 
+def test_stages_have_a_legend_and_other_programs_scopes(cli, as_json, estimated, tmp_path):
+    legend = "stages: A features; B correlation update; C orbitals and readout; D determinants, log|psi|; E derivatives"
+    assert legend in cli("launches", estimated, "--quiet").stdout
+    assert legend in cli("explain", estimated, "--kernel", "loop_tanh_fusion", "--quiet").stdout
+    assert legend in cli("clusters", estimated, "--quiet").stdout
+    assert legend in cli("roofline", estimated, "--by", "stage", "--quiet").stdout
+    plain = tmp_path / "plain.hlo"
+    plain.write_text(estimated.read_text().replace("stage_e", "model").replace("stage_b", "encoder"))
+    for command in ("launches", "explain --kernel loop_tanh_fusion", "clusters"):
+        shown = cli(*command.split()[:1], plain, *command.split()[1:], "--quiet").stdout
+        assert "stages:" not in shown
+        assert command == "clusters" or "encoder" in shown
+    document = as_json("launches", plain)
+    assert document["by"] == ["scope"]
+    (row,) = document["rows"]
+    assert (row["scope"].rpartition("/")[2], row["op"], row["attributed_by"]) == ("encoder", "tanh", "members")
+    assert [group["scope"] for group in document["groups"]] == [row["scope"]]
+    by_op = as_json("roofline", plain, "--by", "op")
+    assert [group["name"] for group in by_op["groups"]] == ["tanh", "all"]
+    assert by_op["kernels"][0]["scope"] == row["scope"]
+
+
 def test_estimates_for_another_target_are_not_used_and_that_is_said(cli, as_json, estimated):
     words = ("launches", estimated, "--target", "h200", "--quiet")
     assert "for a clock of 1.410 GHz, which is not that of h200: they are not used" in cli(*words).stdout

@@ -29,6 +29,11 @@ def test_the_folder_holds_the_report_its_data_and_the_programs(as_json, replay_f
         runs = sum(row[at] for row in target[side]["launches"]["rows"])
         assert runs == summary[side]["dynamic_launches"] > 0
         assert runs == sum(one["dynamic_launches"] for one in target[side]["by_stage_family"])
+        shown, place = target[side]["by_view_family"], target[side]["launches"]["columns"].index("place")
+        assert (shown["view"], shown["field"]) == (target["before"]["by_view_family"]["view"], "place")  # no stages
+        assert shown["view"] in ("scope", "source", "op")
+        assert runs == sum(one["dynamic_launches"] for one in shown["rows"])
+        assert {one["place"] for one in shown["rows"]} == {row[place] for row in target[side]["launches"]["rows"]}
     assert target["equivalence"] == summary["equivalence"]
     assert target["before"]["refusals"] is None  # XLA says nothing of them on the CPU
     assert document["source_lines"] == {}  # what a file names is not read

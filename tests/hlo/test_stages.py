@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from fusionlab.hlo.name_stacks import Frame, frames
 from fusionlab.hlo.program import program_view
 from fusionlab.hlo.replay import find_replays
-from fusionlab.hlo.stages import Attribution, Frame, attribute, attribute_nodes, frames
+from fusionlab.hlo.stages import Attribution, attribute, attribute_nodes
 
 from .conftest import laplacian_program
 

@@ -11,12 +11,13 @@ from fusionlab.codegen.targets import load_target
 from fusionlab.errors import InputError
 from fusionlab.hlo.optimised.kernel_cost import Work, work_of
 from fusionlab.hlo.optimised.parser import parse_optimized
-from fusionlab.ledger.launch_rows import Totals, label, launch_rows, totals, totals_by
+from fusionlab.ledger.launch_rows import Totals, launch_rows, totals
 from fusionlab.ledger.ledger import count_launches
 from fusionlab.ledger.model_time import Ceilings, ceilings_of
-from fusionlab.ledger.origins import origin_of, origin_of_readers
+from fusionlab.ledger.origins import Origins
 from fusionlab.ledger.roofline import family_points, kernel_points, op_family_costs
 from fusionlab.ledger.traffic import Traffic, traffic_of
+from fusionlab.ledger.views import label, totals_by
 from tests.ledger.by_hand import compiled_of, text_of
 
 TEXT = text_of("kernels_of_all_kinds.hlo")
@@ -85,17 +86,17 @@ def test_flops_agree_with_xla_on_a_program_without_loops(lowered):
 
 
 def test_a_fusion_is_attributed_to_most_of_its_work(module):
-    origin = origin_of(module, module.entry.by_name["kernel"])
+    origin = Origins(module).of_members(module.entry.by_name["kernel"])
     assert (origin.phase, origin.stage, origin.role, origin.by) == ("laplacian", "B", "tangent", "members")
     assert origin.share == pytest.approx(64 / 72)  # two ops of 32 elements in B, a sum of 8 in C: XLA's label is C's
 
 
 def test_what_xla_made_belongs_to_its_readers_and_else_to_nobody(module):
     turned, odd = module.entry.by_name["turned"], module.entry.by_name["odd"]
-    assert not origin_of(module, turned).is_known
-    found = origin_of_readers(module, module.entry, turned)
+    assert not Origins(module).of_members(turned).is_known
+    found = Origins(module).of_readers(module.entry, turned)
     assert (found.stage, found.role, found.by) == ("B", "tangent", "readers")
-    assert not origin_of_readers(module, module.entry, odd).is_known
+    assert not Origins(module).of_readers(module.entry, odd).is_known
 
 
 def test_rows_sum_to_the_ledger_and_know_their_gaps():

@@ -76,6 +76,21 @@ def test_what_is_within_the_bounds():
     assert assert_launches(elementwise, (X,), at_most=1, target="cpu").compiled.target.name == "cpu"
 
 
+def test_launches_are_grouped_by_their_origin_and_failures_name_it():
+    made = ledger(turned, (X,))
+    assert made.launches_by() == made.launches_by("scope") == {("turn",): 1}
+    ((source,),) = made.launches_by("source")
+    assert source.startswith("test_launches.py:")
+    with pytest.raises(InputError, match="unknown column 'scoop'; did you mean: scope"):
+        made.launches_by("scoop")
+    with pytest.raises(AssertionError, match=rf"1  \w+ \(\w+, turn/\w+, primal, {source}\)") as caught:
+        assert_launches(turned, (X,), at_most=0)
+    assert "stages:" not in str(caught.value)
+    staged = ledger(forward, (W, X))
+    assert "by phase, stage, role:" in staged.text()
+    assert "stages: A features;" in staged.text()
+
+
 @pytest.mark.parametrize(
     ("check", "function", "args", "options", "message"),
     [

@@ -10,7 +10,7 @@ import functools
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -225,13 +225,28 @@ class HloModule:
 
     def source_of(self, instruction: Instruction) -> tuple[str, int] | None:
         """File and line of the innermost user frame that made the instruction; None when XLA kept none."""
+        return next(iter(self.callers_of(instruction)), None)
+
+    def callers_of(self, instruction: Instruction) -> Iterator[tuple[str, int]]:
+        """File and line of the user frames that made the instruction, innermost first; one where XLA has no more."""
         metadata = instruction.metadata
         if "source_file" in metadata:
-            return metadata["source_file"], int(metadata.get("source_line", "0"))
-        frame = parse_metadata(self._rows.get("StackFrames", {}).get(metadata.get("stack_frame_id", ""), ""))
-        location = parse_metadata(self._rows.get("FileLocations", {}).get(frame.get("file_location_id", ""), ""))
-        file = self._rows.get("FileNames", {}).get(location.get("file_name_id", ""))
-        return (file.strip('"'), int(location.get("line", "0"))) if file else None
+            yield metadata["source_file"], int(metadata.get("source_line", "0"))
+            return
+        at, seen = metadata.get("stack_frame_id", ""), set[str]()
+        while at and at not in seen:
+            seen.add(at)
+            frame = parse_metadata(self._rows.get("StackFrames", {}).get(at, ""))
+            location = parse_metadata(self._rows.get("FileLocations", {}).get(frame.get("file_location_id", ""), ""))
+            if file := self._rows.get("FileNames", {}).get(location.get("file_name_id", "")):
+                yield file.strip('"'), int(location.get("line", "0"))
+            parent = frame.get("parent_frame_id", "")
+            at = str(int(parent) - self._parents_from) if parent.isdecimal() else ""
+
+    @cached_property
+    def _parents_from(self) -> int:
+        """1 where the ids of parents are printed one too high, as in JAX 0.10: the first frame has no parent."""
+        return int(parse_metadata(self._rows.get("StackFrames", {}).get("1", "")).get("parent_frame_id") == "1")
 
     def __str__(self) -> str:
         tables = ["\n".join([title, *rows]) for title, rows in self.tables.items()]

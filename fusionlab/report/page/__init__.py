@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fusionlab.hlo.stages import LEGEND
 from fusionlab.report.pictures.looks import FAMILY_LOOKS
 
 SCRIPTS = (
@@ -31,10 +32,13 @@ LAUNCH_COLUMNS = (
     ("family", "family", "family"),
     ("stage", "stage", "text"),
     ("role", "role", "text"),
+    ("op", "op", "text"),
+    ("transform", "transform", "text"),
     ("source", "source", "source"),
     ("scope", "op_name", "scope"),
 )
-"""Columns of launch tables: label, one of ``document.LAUNCH_FIELDS``, and its format in the script (``tables.js``)."""
+"""Columns of launch tables: label, one of ``document.LAUNCH_FIELDS``, and its format in the script (``tables.js``).
+Stage and role are shown where there are stages, op and transform elsewhere."""
 
 _FOLDER = Path(__file__).parent
 
@@ -42,7 +46,11 @@ _FOLDER = Path(__file__).parent
 def page(document: Mapping[str, Any]) -> str:
     """The HTML of ``report.html`` for a study document; ValueError for a number that JSON cannot represent."""
     style = _family_style() + _read("report.css")
-    given = {"FAMILIES": {family: look.mark for family, look in FAMILY_LOOKS.items()}, "LAUNCH_COLUMNS": LAUNCH_COLUMNS}
+    given: dict[str, Any] = {
+        "FAMILIES": {family: look.mark for family, look in FAMILY_LOOKS.items()},
+        "LAUNCH_COLUMNS": LAUNCH_COLUMNS,
+        "STAGE_LEGEND": LEGEND,
+    }
     constants = "".join(f"const {name} = {json.dumps(one, ensure_ascii=False)};\n" for name, one in given.items())
     script = '"use strict";\n(() => {\n' + constants + "\n".join(map(_read, SCRIPTS)) + "})();\n"
     parts = {

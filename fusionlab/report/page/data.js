@@ -36,6 +36,12 @@ const sideNames = (target) => (target.after ? ["before", "after"] : ["before"]);
 const sides = study.targets.flatMap((target) => sideNames(target).map((side) => [target, side]));
 const keyOf = (target, side) => (side === "after" ? target.rewritten : target.original);
 
+// What the launches of a target are grouped by: stages where there are stages, else scopes, source lines or ops.
+const viewOf = (target) => target.before.by_view_family;
+const groupsOf = (target, side) => target[side].by_view_family.rows;
+const isStaged = (target) => viewOf(target).field === "stage";
+const placeWords = (place) => (place === "-" ? "no stage" : place);
+
 const launchRecords = once((name, side) => records(targetOf(name)[side].launches));
 const launchesOf = (target, side) => launchRecords(target.name, side);
 

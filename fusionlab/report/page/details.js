@@ -3,7 +3,7 @@
 const heading = (kind, name) => el("h2", { id: "details-title", tabindex: "-1" }, el("small", {}, kind), " ", name);
 const origin = (one, scope, ...more) => [
   ["family", familyTag(one.family)],
-  ["from", [one.phase, one.stage && `stage ${one.stage}`, one.role].filter(Boolean).join(", ") || UNKNOWN],
+  ["from", [one.phase, /^[A-E]$/.test(one.stage) && `stage ${one.stage}`, one.role].filter(Boolean).join(", ") || one.transform || UNKNOWN],
   ...more, ["scope", scopeLink(scope, 400)], ["source", sourceLink(one.source)],
 ];
 const graphButton = (key, kind, position) =>

@@ -51,29 +51,30 @@ function replaySection() {
 }
 
 // A table of clusters, of launches or of ops; `units` counts what is in one, `list` shows it.
-function clusterTable(caption, what, found, units, list, to, [before, after], shown) {
+function clusterTable(caption, what, staged, found, units, list, to, [before, after], shown) {
   return table(caption, columns([
     [what, "text", units, (one) => el("details", {}, el("summary", {}, list(one)[0]), el("ul", {}, list(one)[1].map((item) => el("li", {}, item))))],
-    ["stages", "text", (one) => Object.keys(one.stages).join(" + ")],
+    staged ? ["stages", "text", (one) => Object.keys(one.stages).join(" + ")]
+      : ["scopes", "text", (one) => Object.keys(one.scopes).slice(0, 3).join(", ")],
     ["runs", "count"], ["FLOP/byte", "ratio", "intensity_flop_per_byte"], before,
     ["conversions", "count", "boundary_conversions"], ["bytes", "bytes"], ["as one kernel", "bytes", "least_bytes"], after,
   ], (one) => to(found.indexOf(one))), found, { shown });
 }
 
 const launchClusters = ([target, side]) => clusterTable(
-  `Clusters of launches on ${target.name}, ${side}, those that can give back most time first`, "launches", target[side].clusters,
+  `Clusters of launches on ${target.name}, ${side}, those that can give back most time first`, "launches", isStaged(target), target[side].clusters,
   (one) => one.units.length,
   ({ units }) => [[plural(units.length, "launch"), ": ", short(units[0], 34), units.length > 1 && ", …"], units.map((name) => launchLink(target, side, name))],
   (position) => link.cluster(target, side, position), [["each", "us", "us_per_invocation"], ["can give back", "us", "gain_us"]], 12);
 
 const opClusters = (key) => clusterTable(
-  `Clusters of StableHLO ops of the ${key} program (nothing fused), those that could save most bytes first`, "ops", programOf(key).clusters,
+  `Clusters of StableHLO ops of the ${key} program (nothing fused), those that could save most bytes first`, "ops", study.targets.some(isStaged), programOf(key).clusters,
   "units", (one) => [plural(one.units, "op"), one.ops.slice(0, 200).map((op) => opLink(key, op))],
   (position) => link.ops(key, position), [null, ["saved", "bytes", "saved_bytes"]], 8);
 
 const clustersSection = () => [
   el("p", { class: "note" }, "Groups of elementwise and layout work with nothing else on any path between them, ranked by the criteria of the " +
-    "workload characterisation: low intensity, short and often run, layout conversions at stage boundaries. What they can give back is a bound: " +
+    "workload characterisation: low intensity, short and often run, layout conversions at boundaries of stages (of scopes, where there are no stages). What they can give back is a bound: " +
     "one launch and the roofline of the bytes that cross the boundary."),
   sides.map(launchClusters),
   programKeys().map(opClusters),
@@ -86,7 +87,7 @@ function refusalTable(caption, target, side, found, ofOneCause) {
     !ofOneCause && ["cause", "text"],
     ["runs", "count", "dynamic_launches"], ["result", "bytes", "result_bytes"],
     ["read by", "text", (one) => one.consumers.join(", "), (one) => one.consumers.slice(0, 3).map((name, i) => [i ? ", " : "", consumer(name)])],
-    ["stage", "text", (one) => `${one.stage} ${one.role}`], ["source", "source"],
+    isStaged(target) ? ["stage", "text", (one) => `${one.stage} ${one.role}`] : ["transform", "text"], ["source", "source"],
     ["scope", "scope", "op_name", (one) => scopeLink(one.op_name, 36)],
   ], (one) => link.launch(target, side, one.kernel)), found, { by: 1 });
 }

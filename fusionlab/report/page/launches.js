@@ -1,4 +1,4 @@
-// Launches, bytes and time by stage and family, before and after, and the launches themselves.
+// Launches, bytes and time by view (stage, scope, source line or op) and family, before and after, and the launches themselves.
 
 const METRICS = {
   dynamic_launches: ["launches", "count"], bytes: ["bytes (model)", "bytes"],
@@ -10,8 +10,9 @@ const total = (groups, metric) => groups.map((group) => group[metric]).filter(kn
 
 function matrix(target, side, metric, most) {
   const [words, kind] = METRICS[metric];
-  const groups = target[side].by_stage_family;
-  const both = sideNames(target).flatMap((one) => target[one].by_stage_family); // one order before and after
+  const groups = groupsOf(target, side);
+  const both = sideNames(target).flatMap((one) => groupsOf(target, one)); // one order before and after
+  const { field, view } = viewOf(target);
   const weight = (family) => total(both.filter((group) => group.family === family), metric) || 0;
   const families = distinct(groups.map((group) => group.family)).sort((a, b) => weight(b) - weight(a));
   const of = (by) => groups.filter((group) => Object.entries(by).every(([name, value]) => group[name] === value));
@@ -19,17 +20,17 @@ function matrix(target, side, metric, most) {
     const unfinished = metric === "model_us" && of(by).some((group) => group.unmodelled_us_launches > 0);
     return number(total(of(by), metric), kind, of(by).length ? link.launches(target, side, by) : null, unfinished);
   };
-  const cell = (stage, family) => {
-    const found = of({ stage, family });
+  const cell = (place, family) => {
+    const found = of({ [field]: place, family });
     if (!found.length) return el("span", { class: "nothing", "aria-label": "none" }, "·");
     const width = `${Math.max(1, (100 * (total(found, metric) || 0)) / (most || 1))}%`;
-    return [summed({ stage, family }), el("span", { class: "bar", "aria-hidden": "true", style: { width, background: familyColour(family) } })];
+    return [summed({ [field]: place, family }), el("span", { class: "bar", "aria-hidden": "true", style: { width, background: familyColour(family) } })];
   };
-  return table(`${words} on ${target.name}, ${side}, by stage and family`, [
-    { label: "stage", kind: "text", cell: (stage) => (stage === "-" ? "no stage" : stage) },
-    ...families.map((family) => ({ label: familyTag(family), kind: "figure", cell: (stage) => cell(stage, family) })),
-    { label: "all", kind: "figure", cell: (stage) => summed({ stage }) },
-  ], distinct(groups.map((group) => group.stage)).sort(),
+  return table(`${words} on ${target.name}, ${side}, by ${view} and family`, [
+    { label: view, kind: "text", cell: placeWords },
+    ...families.map((family) => ({ label: familyTag(family), kind: "figure", cell: (place) => cell(place, family) })),
+    { label: "all", kind: "figure", cell: (place) => summed({ [field]: place }) },
+  ], distinct(groups.map((group) => group[field])).sort(),
   { class: "matrix", foot: ["all", ...families.map((family) => summed({ family })), summed({})] });
 }
 
@@ -44,8 +45,8 @@ function launchesSection() {
   const draw = (changed) => {
     const { metric, target } = Object.assign(choice, changed);
     const names = sideNames(target);
-    const most = Math.max(...names.flatMap((side) => target[side].by_stage_family.map((group) => group[metric] || 0)));
-    replace(shown, names.map((side) => matrix(target, side, metric, most)), names.map((side) => sites(target, side)));
+    const most = Math.max(...names.flatMap((side) => groupsOf(target, side).map((group) => group[metric] || 0)));
+    replace(shown, names.map((side) => matrix(target, side, metric, most)), names.map((side) => sites(target, side)), stageLegend(target));
   };
   draw();
   const metrics = Object.entries(METRICS).map(([key, [words]]) => [key, words]);

@@ -76,10 +76,11 @@ const OVERVIEW = ["dynamic_launches", "bytes", "model_us"];
 
 function overview(target) {
   const names = sideNames(target);
-  const groups = names.flatMap((side) => target[side].by_stage_family.map((group) => ({ side, ...group })));
-  const of = (metric, side, stage) => groups.filter((group) => group.side === side && (stage === null || group.stage === stage) && group[metric] > 0);
-  const weigh = (stage) => sum(groups.filter((group) => group.stage === stage).map((group) => group.model_us || 0));
-  const stages = distinct(groups.map((group) => group.stage)).sort((a, b) => weigh(b) - weigh(a));
+  const { field, view } = viewOf(target);
+  const groups = names.flatMap((side) => groupsOf(target, side).map((group) => ({ side, ...group })));
+  const of = (metric, side, stage) => groups.filter((group) => group.side === side && (stage === null || group[field] === stage) && group[metric] > 0);
+  const weigh = (stage) => sum(groups.filter((group) => group[field] === stage).map((group) => group.model_us || 0));
+  const stages = distinct(groups.map((group) => group[field])).sort((a, b) => weigh(b) - weigh(a));
   const weight = (family) => sum(groups.filter((group) => group.family === family).map((group) => group.model_us || 0));
   const families = distinct(groups.map((group) => group.family)).sort((a, b) => weight(b) - weight(a));
   const value = (metric, side) => target[side].totals[metric];
@@ -91,18 +92,18 @@ function overview(target) {
       return el("div", { class: "side" },
         el("span", { class: "stack", "aria-hidden": "true" }, families.map((family, i) => parts[i] &&
           el("span", { title: `${family}, ${side}: ${format(parts[i], METRICS[metric][1])}`, style: { width: `${(100 * parts[i]) / most}%`, background: familyColour(family) } }))),
-        number(total(found, metric) ?? 0, METRICS[metric][1], found.length ? link.launches(target, side, { stage }) : null));
+        number(total(found, metric) ?? 0, METRICS[metric][1], found.length ? link.launches(target, side, { [field]: stage }) : null));
     });
   };
   const change = (metric) => {
     const [kind, before, after] = [METRICS[metric][1], value(metric, "before"), target.after && value(metric, "after")];
     return [METRICS[metric][0], " ", el("strong", {}, [format(before, kind), target.after && ` → ${format(after, kind)}`].filter(Boolean).join(""))];
   };
-  return el("div", {}, table(`${study.study.name} on ${target.name}, by stage and family: above before, below after`, [
-    { label: "stage", kind: "text", cell: (stage) => (stage === "-" ? "no stage" : stage) },
+  return el("div", {}, table(`${study.study.name} on ${target.name}, by ${view} and family: ${target.after ? "above before, below after" : "nothing was applied"}`, [
+    { label: view, kind: "text", cell: placeWords },
     ...OVERVIEW.map((metric) => ({ label: change(metric), kind: "text", cell: (stage) => bars(metric, stage) })),
   ], stages, { class: "overview" }),
-  el("ul", { class: "legend" }, families.map((family) => el("li", {}, familyTag(family)))));
+  el("ul", { class: "legend" }, families.map((family) => el("li", {}, familyTag(family)))), stageLegend(target));
 }
 
 const fallbacks = (target) => distinct(target.events.map((event) => event.fallback).filter(Boolean));

@@ -68,9 +68,12 @@ function table(caption, all, rows, options = {}) {
 const rowOf = (all, cells, kind) => el("tr", { class: kind }, cells.map((cell, i) =>
   el(i === 0 ? "th" : "td", { class: all[i].kind, scope: i === 0 ? "row" : null }, cell)));
 
+const stageLegend = (target) => isStaged(target) && el("p", { class: "note" }, STAGE_LEGEND);
+
 // LAUNCH_COLUMNS are those of page/__init__.py.
 function launchTable(caption, target, side, rows, options = {}) {
-  const specs = LAUNCH_COLUMNS.map(([label, field, kind]) =>
+  const left = isStaged(target) ? ["op", "transform"] : ["stage", "role"];
+  const specs = LAUNCH_COLUMNS.filter(([, field]) => !left.includes(field)).map(([label, field, kind]) =>
     kind === "launch" ? [label, "text", field, (row) => launchLink(target, side, row.name)] : [label, kind, field]);
   return table(caption, columns(specs, (row) => link.launch(target, side, row.name)), rows, { by: 1, ...options });
 }

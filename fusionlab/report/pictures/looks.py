@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fusionlab.hlo.stages import STAGES
+
 
 class Look(NamedTuple):
     """``#RRGGBB`` on white paper and on dark paper, and one character."""
@@ -44,15 +46,8 @@ BOX_FAMILIES = {"constant": "layout", "sort": "gather-scatter", **dict.fromkeys(
 STAGE_COLOURS = {"A": "#56B4E9", "B": "#E69F00", "C": "#009E73", "D": "#CC79A7", "E": "#F0E442", "": "#BBBBBB"}
 """Stage to fill: the palette of Okabe and Ito (2008), distinguishable for colour-blind readers."""
 
-STAGE_WORDS = {
-    "A": "features",
-    "B": "correlation update",
-    "C": "orbitals and readout",
-    "D": "determinants, log|psi|",
-    "E": "derivatives, Laplacian",
-    "": "no stage known",
-}
-"""Stage to its meaning (the characterisation, Section II)."""
+STAGE_WORDS = {**STAGES, "": "no stage known"}
+"""Stage to its meaning."""
 
 ROLE_WORDS = {
     "primal": "values",

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import networkx as nx
 import numpy as np
 
-from fusionlab.hlo.stages import Frame, frames
+from fusionlab.hlo.name_stacks import Frame, frames
 from fusionlab.report.pictures.looks import STAGE_WORDS
 
 Path = tuple[str, ...]

@@ -1,0 +1,132 @@
+"""Two ledgers side by side, for a terminal and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from fusionlab.ledger.changes import LedgerChange, LedgerDiff
+from fusionlab.report.tables import UNKNOWN, Table, note
+
+_WORDS = {
+    "launches": "launches", "copies": "copies and memsets", "bytes": "bytes (model)", "temp_bytes": "temp memory",
+    "refusals": "refused fusions", "conditionals": "conditionals", "model_us": "time (model)",
+}  # fmt: skip
+_ALWAYS = ("launches", "copies", "bytes", "temp_bytes", "refusals", "model_us")
+_MOST_KERNELS = 3
+_MOST_CAUSES = 5
+
+
+def print_diff(found: LedgerDiff, most: int, console: Console) -> None:
+    """The verdict in a line, the totals, and the ``most`` largest changes with what explains them."""
+    console.print(verdict(found), style="bold", soft_wrap=True, markup=False)
+    _totals(found).print(console)
+    for line in found.summary:
+        console.print(line, soft_wrap=True, markup=False)
+    if found.changes and most:
+        shown = found.changes[:most]
+        console.print(f"the {len(shown)} largest of {len(found.changes)} changes", style="bold")
+        for one in shown:
+            console.print(f"  {_line(one)}", soft_wrap=True, markup=False)
+            for why in one.why:
+                console.print(f"      {why}", soft_wrap=True, markup=False)
+    for cause, old, new in found.refused[:_MOST_CAUSES]:
+        console.print(f"refusals {old} -> {new}: {cause}", soft_wrap=True, markup=False)
+    for line in (matched_words(found), *found.notes):
+        note(console, line)
+
+
+def diff_markdown(found: LedgerDiff, most: int, failures: Sequence[str]) -> str:
+    """The comparison as Markdown: verdict, totals, changes; limits that were exceeded come first."""
+    lines = [f"### {_escaped(verdict(found))}", ""]
+    lines += [f"- :x: {_escaped(line)}" for line in failures] + [""] * bool(failures)
+    lines += [_totals(found).markdown(), "", *(f"- {_escaped(line)}" for line in found.summary), ""]
+    if found.changes and most:
+        rows = [
+            [one.what, _delta(one), f"`{_code(one.label)}`", f"`{_code(one.source)}`" if one.source else "",
+             _escaped("; ".join(one.why))]
+            for one in found.changes[:most]
+        ]  # fmt: skip
+        lines += [Table("", ("change", "launches", "scope and op", "source", "why"), rows).markdown(), ""]
+        if len(found.changes) > most:
+            lines += [f"and {len(found.changes) - most} smaller changes", ""]
+    lines += [f"- {_escaped(line)}" for line in (matched_words(found), *found.notes)]
+    return "\n".join(lines)
+
+
+def verdict(found: LedgerDiff) -> str:
+    """What happened, in one line."""
+    old, new = found.before, found.after
+    sides = f"{old.name} -> {new.name}" if old.name != new.name else old.name
+    on = f"on {old.target}" if old.target == new.target else f"on {old.target} -> {new.target}"
+    if found.is_same:
+        return f"{sides} {on}: the same {old.dynamic_launches:,} launches, copies and memory"
+    more = new.dynamic_launches - old.dynamic_launches
+    counts = f"{old.dynamic_launches:,} launches become {new.dynamic_launches:,} ({more:+,})"
+    return f"{sides} {on}: {counts}" if more else f"{sides} {on}: {old.dynamic_launches:,} launches on both sides"
+
+
+def matched_words(found: LedgerDiff) -> str:
+    """How much of both sides was matched."""
+    return (
+        f"matched by scope, source and structure: {found.matched[0]:,} of {found.before.dynamic_launches:,} launches "
+        f"with {found.matched[1]:,} of {found.after.dynamic_launches:,}"
+    )
+
+
+def _totals(found: LedgerDiff) -> Table:
+    rows = [
+        [_WORDS[name], _figure(name, old), _figure(name, new), _more(name, old, new), _ratio(old, new)]
+        for name, old, new in found.figures()
+        if name in _ALWAYS or old or new
+    ]
+    return Table("", ("", "before", "after", "change", "ratio"), rows)
+
+
+def _figure(name: str, value: float | None) -> str:
+    if value is None:
+        return UNKNOWN
+    if name in ("bytes", "temp_bytes"):
+        for unit, of in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+            if abs(value) >= of:
+                return f"{value / of:,.1f} {unit}"
+        return f"{value:,.0f} B"
+    if name == "model_us":
+        return f"{value / 1e3:,.2f} ms" if abs(value) >= 1e3 else f"{value:,.1f} us"
+    return f"{value:,.0f}"
+
+
+def _more(name: str, old: float | None, new: float | None) -> str:
+    if old is None or new is None:
+        return UNKNOWN
+    return "0" if old == new else ("+" if new > old else "-") + _figure(name, abs(new - old))
+
+
+def _ratio(old: float | None, new: float | None) -> str:
+    return f"{new / old:.3f}" if old and new is not None else UNKNOWN
+
+
+def _delta(one: LedgerChange) -> str:
+    more = one.more_launches
+    count = f"{more:+,}" if more else "0"
+    return f"{count} ({one.launches[0]:,} to {one.launches[1]:,})"
+
+
+def _line(one: LedgerChange) -> str:
+    what = "copies" if one.kind == "copy" else "launches"
+    size = "" if one.more_launches else f", {_more('bytes', *one.bytes)}"
+    at = f" at {one.source}" if one.source else ""
+    names = ", ".join(one.kernels[:_MOST_KERNELS]) + (" ..." if len(one.kernels) > _MOST_KERNELS else "")
+    return f"{_delta(one)} {what}{size}  {one.what}: {one.label}{at} [{names}]"
+
+
+def _escaped(text: str) -> str:
+    """Text of a program for Markdown: no table cells, tags or links of its own."""
+    found = "".join(f"\\{character}" if character in "\\`*_[]|~#" else character for character in text)
+    return " ".join(found.replace("<", "&lt;").replace(">", "&gt;").replace("@", "&#64;").split())
+
+
+def _code(text: str) -> str:
+    """Text of a program inside backticks of a table's cell."""
+    return " ".join(text.replace("`", "'").replace("|", "\\|").split())

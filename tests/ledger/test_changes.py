@@ -1,0 +1,168 @@
+"""What changed between two ledgers, and why, on HLO by hand."""
+
+import pytest
+
+from fusionlab.ledger.changes import compare_ledgers
+from fusionlab.ledger.saved import ledger_record
+from tests.ledger.by_hand import compiled_of
+
+
+def op(name, opcode, operands, stack, line, shape="f32[64]{0}", more=""):
+    place = f'metadata={{op_name="jit(f)/{stack}" source_file="model.py" source_line={line}}}'
+    return f"  %{name} = {shape} {opcode}({operands}), {more}{place}\n"
+
+
+def program(*body, computations="", result="x"):
+    return (
+        f"HloModule m, is_scheduled=true\n\n{computations}ENTRY %main (x: f32[64]) -> f32[64] {{\n"
+        f"  %x = f32[64]{{0}} parameter(0)\n{''.join(body)}  ROOT %out = (f32[64]{{0}}) tuple(%{result})\n}}\n"
+    )
+
+
+def ledger_of(text):
+    return ledger_record(compiled_of(text))
+
+
+def changes(before, after):
+    return compare_ledgers(ledger_of(before), ledger_of(after))
+
+
+TWO = program(op("a", "sine", "%x", "layer_0/sin", 3), op("b", "exponential", "%a", "layer_0/exp", 4), result="b")
+
+
+def test_equal_programs_are_the_same():
+    found = changes(TWO, TWO)
+    assert (found.is_same, found.changes, found.matched, found.summary) == (True, (), (2, 2), ())
+    assert found.to_json()["same"]
+
+
+def test_lines_that_moved_and_layers_that_were_numbered_anew_are_no_change():
+    assert changes(TWO, TWO.replace("source_line=3", "source_line=30")).is_same
+    assert changes(TWO, TWO.replace("layer_0", "layer_7").replace("source_line=4", "source_line=5")).is_same
+    assert changes(TWO, TWO.replace("jit(f)", "jit(g)")).is_same
+
+
+def test_a_scope_that_was_renamed_is_matched_by_its_lines():
+    assert changes(TWO, TWO.replace("layer_0", "encoder")).matched == (2, 2)
+
+
+def test_a_line_that_is_differentiated_in_another_way_is_matched():
+    before = program(op("a", "sine", "%x", "jvp(l)/sin", 3), op("b", "sine", "%a", "jvp(l)/sin", 3), result="b")
+    after = program(op("a", "sine", "%x", "transpose(jvp(l))/sin", 3), result="a")
+    (shrank,) = changes(before, after).changes
+    assert (shrank.what, shrank.launches) == ("shrank", (2, 1))
+    assert "its transformation is transpose, before jvp" in shrank.why
+
+
+FUSED = program(
+    "  %both = f32[64]{0} fusion(%x), kind=kLoop, calls=%inside\n",
+    computations="%inside (p: f32[64]) -> f32[64] {\n  %p = f32[64]{0} parameter(0)\n"
+    + op("a", "sine", "%p", "layer_0/sin", 3)
+    + op("b", "exponential", "%a", "layer_0/exp", 4).replace("%b", "ROOT %b")
+    + "}\n\n",
+    result="both",
+)
+
+
+def test_an_op_that_moved_into_another_fusion_is_found_there():
+    gone = [one for one in changes(TWO, FUSED).changes if one.what == "went"]
+    assert [(one.label, one.launches, one.why) for one in gone] == [
+        ("layer_0/exp", (1, 0), ("its op is now in both",)),
+    ]
+    new = [one for one in changes(FUSED, TWO).changes if one.what == "appeared"]
+    assert [(one.label, one.source, one.why) for one in new] == [("layer_0/exp", "model.py:4", ("its op was in both",))]
+
+
+def test_an_op_that_is_new_is_called_new():
+    more = program(op("a", "sine", "%x", "sin", 3), op("c", "cosine", "%a", "head/cos", 9), result="c")
+    less = program(op("a", "sine", "%x", "sin", 3), result="a")
+    (new,) = changes(less, more).changes
+    assert (new.what, new.label, new.more_launches, new.why) == ("appeared", "head/cos", 1, ("its op is new",))
+    (gone,) = changes(more, less).changes
+    assert (gone.what, gone.more_launches, gone.why) == ("went", -1, ("its op is gone",))
+
+
+def looped(trips, inside=1):
+    ops = "".join(op(f"s{i}", "sine", f"%s{i - 1}" if i else "%y", "while/body/layer/sin", 3) for i in range(inside))
+    count = f'backend_config={{"known_trip_count":{{"n":"{trips}"}}}}, '
+    return program(
+        "  %zero = s32[] constant(0)\n  %init = (s32[], f32[64]{0}) tuple(%zero, %x)\n",
+        op("loop", "while", "%init", "while", 2, "(s32[], f32[64]{0})", f"condition=%cond, body=%body, {count}"),
+        "  %z = f32[64]{0} get-tuple-element(%loop), index=1\n",
+        computations="%cond (c: (s32[], f32[64])) -> pred[] {\n  %c = (s32[], f32[64]{0}) parameter(0)\n"
+        "  ROOT %go = pred[] constant(false)\n}\n\n"
+        "%body (s: (s32[], f32[64])) -> (s32[], f32[64]) {\n  %s = (s32[], f32[64]{0}) parameter(0)\n"
+        "  %i = s32[] get-tuple-element(%s), index=0\n  %y = f32[64]{0} get-tuple-element(%s), index=1\n"
+        f"{ops}  %n = s32[] negate(%i)\n  ROOT %t = (s32[], f32[64]{{0}}) tuple(%n, %s{inside - 1})\n}}\n\n",
+        result="z",
+    )
+
+
+def test_a_loop_that_was_unrolled_is_said():
+    flat = program(*(op(f"a{i}", "sine", f"%a{i - 1}" if i else "%x", "layer/sin", 3) for i in range(4)), result="a3")
+    found = changes(looped(4), flat)
+    assert found.summary == (
+        "loops: 1 of 4 trips before, none after",
+        "unrolled: 1 kernel of 4 runs became 4 kernels of 4",
+    )
+    (counter,) = found.changes  # its work is the same; the loop's own is gone
+    assert (counter.launches, counter.why) == (
+        (4, 0), ("it runs in a loop of 4 trips, which the other side does not have",),
+    )  # fmt: skip
+    (back, *_) = changes(flat, looped(4)).changes
+    assert back.what == "appeared"
+    once = program(op("a", "sine", "%x", "layer/sin", 3), result="a")
+    assert ("its loop of 4 trips is gone: 4 runs before, 1 after",) in [
+        one.why for one in changes(looped(4), once).changes
+    ]
+
+
+def test_a_loop_of_more_trips_is_said():
+    grew = next(one for one in changes(looped(4), looped(6)).changes if one.label == "layer/sin")
+    assert (grew.what, grew.launches, grew.sites) == ("grew", (4, 6), (1, 1))
+    assert grew.why == ("its loop has 6 trips, before 4: 4 runs before, 6 after",)
+
+
+def test_the_same_launches_with_more_bytes_are_a_change():
+    (grew,) = changes(
+        program(op("a", "sine", "%x", "sin", 3), result="a"),
+        program(op("a", "sine", "%x", "sin", 3, "f32[256]{0}"), result="a"),
+    ).changes
+    assert (grew.what, grew.more_launches) == ("grew", 0)
+    assert grew.why == ("the same launches move 1.2 KiB each, before 512 B",)
+
+
+def branched():
+    branch = "%{name} (p{name}: f32[64]) -> f32[64] {{\n  %p{name} = f32[64]{{0}} parameter(0)\n{ops}}}\n\n"
+    one = op("s1", "sine", "%pone", "heavy/sin", 5) + op("s2", "sine", "%s1", "heavy/sin", 5).replace("%s2", "ROOT %s2")
+    two = op("c1", "cosine", "%ptwo", "light/cos", 7).replace("%c1", "ROOT %c1")
+    return program(
+        "  %which = s32[] constant(0)\n",
+        op("pick", "conditional", "%which, %x, %x", "cond", 2, more="branch_computations={%one, %two}, "),
+        computations=branch.format(name="one", ops=one) + branch.format(name="two", ops=two),
+        result="pick",
+    )
+
+
+def test_a_conditional_that_became_a_select_is_said():
+    both = program(
+        op("s1", "sine", "%x", "heavy/sin", 5), op("s2", "sine", "%s1", "heavy/sin", 5),
+        op("c1", "cosine", "%x", "light/cos", 7), result="s2",
+    )  # fmt: skip
+    found = changes(branched(), both)
+    assert found.summary == ("conditionals: 1 before, 0 after: both branches now run",)
+    (new,) = found.changes
+    assert (new.label, new.launches) == ("light/cos", (0, 1))
+    assert new.why == ("c1 was in a branch of a conditional, which is not counted; it now always runs",)
+    (gone,) = changes(both, branched()).changes
+    assert gone.why == ("c1 is now in a branch of a conditional, which is not counted",)
+
+
+@pytest.mark.parametrize("scale", [1, 3])
+def test_matched_launches_and_changes_sum_to_the_difference(scale):
+    for before, after in ((TWO, FUSED), (looped(4, scale), TWO), (branched(), looped(2, scale))):
+        found = changes(before, after)
+        launches = [one for one in found.changes if one.kind == "launch"]
+        assert sum(one.more_launches for one in launches) == (
+            found.after.dynamic_launches - found.before.dynamic_launches
+        )

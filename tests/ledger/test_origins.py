@@ -1,0 +1,129 @@
+"""Origins of launches in a program without stages, and the views that group by them."""
+
+import re
+
+import pytest
+
+from fusionlab.errors import InputError
+from fusionlab.hlo.optimised.parser import parse_optimized
+from fusionlab.ledger.launch_rows import Totals, launch_rows, totals
+from fusionlab.ledger.views import VIEWS, coverage_words, default_views, is_staged, label, parse_view, place, totals_by
+from tests.ledger.by_hand import compiled_of, text_of
+
+TEXT = text_of("origins.hlo")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return {row.name: row for row in launch_rows(compiled_of(TEXT))}
+
+
+@pytest.mark.parametrize(
+    ("name", "scope", "op", "transform", "source", "by"),
+    [
+        ("kernel", "layer/dense", "tanh", "jvp", "linear.py:280", "members"),  # not the root's: that is a slice
+        ("again", "layer/dense", "transpose", "jvp", "linear.py:280", "readers"),  # XLA gave it no name
+        ("turned", "layer/dense", "transpose", "jvp", "linear.py:280", "readers"),  # named after an argument
+        ("after", "layer/dense", "negate", "jvp", "linear.py:280", "producers"),  # nobody reads it
+        ("unnamed", "", "sin.1", "primal", "model.py:10", "members"),  # no path, but a line
+        ("next", "scan", "negate", "primal", "model.py:30", "loop"),
+    ],
+)
+def test_every_launch_has_an_origin_and_says_how_it_was_found(rows, name, scope, op, transform, source, by):
+    row = rows[name]
+    assert (row.scope, row.op, row.transform, row.source, row.attributed_by) == (scope, op, transform, source, by)
+
+
+def test_a_kernel_keeps_all_scopes_and_lines_the_heaviest_first(rows):
+    row = rows["kernel"]
+    assert row.scopes == ("layer/dense", "readout")
+    assert row.sources == ("linear.py:280", "model.py:30")
+    assert row.stage_share == 1.0  # of what computes: the slice only moves data
+    assert (row.phase, row.stage, row.role) == ("", "", "")
+
+
+def test_the_caller_is_the_line_outside_of_installed_packages(rows):
+    assert rows["kernel"].caller == "model.py:10"
+    module = parse_optimized(TEXT)
+    kernel = module.computations["fused"].by_name["t"]
+    assert [line for _, line in module.callers_of(kernel)] == [280, 10]
+    plain = TEXT.replace("parent_frame_id=1}\n2", "parent_frame_id=0}\n2")
+    plain = plain.replace("parent_frame_id=2", "parent_frame_id=1")
+    assert [line for _, line in parse_optimized(plain).callers_of(kernel)] == [280, 10]
+
+
+def test_a_kernel_without_any_name_has_the_opcode_of_its_heaviest_op():
+    text = re.sub(r", metadata=\{[^}]*\}", "", TEXT)
+    rows = {row.name: row for row in launch_rows(compiled_of(text))}
+    assert {name: row.op for name, row in rows.items()} == {
+        "kernel": "multiply", "again": "transpose", "turned": "transpose", "after": "negate", "unnamed": "sine",
+        "next": "negate",
+    }  # fmt: skip
+    assert {row.scope + row.source + row.attributed_by for row in rows.values()} == {""}
+
+
+def test_a_source_line_in_the_metadata_itself_is_read_too():
+    text = TEXT.replace("stack_frame_id=2", 'source_file="/home/me/old.py" source_line=7')
+    rows = {row.name: row for row in launch_rows(compiled_of(text))}
+    assert (rows["kernel"].source, rows["kernel"].caller) == ("old.py:7", "old.py:7")
+
+
+def test_views_group_by_any_origin(rows):
+    every = tuple(rows.values())
+    for views in (("scope",), ("scope:1", "op"), ("source", "transform"), ("batched", "attributed_by"), tuple(VIEWS)):
+        assert sum(totals_by(every, views).values(), Totals()) == totals(every)
+    assert {key for (key,) in totals_by(every, ("scope:1",))} == {"layer", "scan", "unattributed"}
+    assert label(rows["kernel"], "scope:1") == "layer"
+    assert place(rows["kernel"], staged=False) == "layer/dense/tanh"
+    assert coverage_words(every) == "90.0% of dynamic launches carry a scope, 100.0% a source line"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("scopes", "unknown column 'scopes'; did you mean: scope"),
+        ("scope:0", "--by scope:0: a depth is a positive number"),
+        ("scope:x", "only scope has one"),
+        ("source:2", "only scope has one"),
+    ],
+)
+def test_what_is_no_view_is_said(text, message):
+    with pytest.raises(InputError, match=message):
+        parse_view(text)
+
+
+@pytest.mark.parametrize(
+    ("changes", "views"),
+    [
+        ((), ("scope",)),
+        ((("jit(f)/jvp(layer)/dense/", "jit(f)/"), ("jit(f)/scan/", "jit(f)/")), ("source",)),
+        ((("jit(f)/jvp(layer)/dense/", "jit(f)/"), ("jit(f)/scan/", "jit(f)/"), ("stack_frame_id=", "id=")), ("op",)),
+        ((("layer", "stage_b"),), ("phase", "stage", "role")),
+        # one line alone says nothing
+        (
+            (("jit(f)/jvp(layer)/dense/", "jit(f)/"), ("jit(f)/scan/", "jit(f)/"), ("id=2", "id=3"), ("id=1", "id=3")),
+            ("op",),
+        ),
+    ],
+)
+def test_the_default_view_is_the_first_that_says_something(changes, views):
+    text = TEXT
+    for old, new in changes:
+        text = text.replace(old, new)
+    rows = launch_rows(compiled_of(text))
+    assert default_views(rows) == views
+    assert is_staged(rows) == ("stage" in views)
+
+
+def test_the_default_depth_is_the_greatest_whose_groups_fit_on_a_screen():
+    lines = [
+        f'  %a{i} = f32[8]{{0}} sine(%x), metadata={{op_name="jit(f)/layer_{i % 4}/part_{i}/sin"}}' for i in range(40)
+    ]
+    text = (
+        "HloModule m, is_scheduled=true\n\nENTRY %main (x: f32[8]) -> f32[8] {\n  %x = f32[8]{0} parameter(0)\n"
+        + "\n".join(lines)
+        + "\n  ROOT %r = f32[8]{0} negate(%a0)\n}\n"
+    )
+    rows = launch_rows(compiled_of(text))
+    assert default_views(rows) == ("scope:1",)
+    assert len(totals_by(rows, ("scope:1",))) == 4
