@@ -9,6 +9,7 @@ that it merges by semicolons; the first one counts.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -82,6 +83,8 @@ def read_name(op_name: str) -> NameStack:
     if path and "jit" in path[0].markers:
         function = path[0].name
     around = [frame for frame in path[1:] if frame != path[0]] if function else path
+    if function and around and around[0] is path[1] and _is_function(path[1], function):
+        del around[0]  # jit(value_and_grad(loss)) is named after loss
     op = "" if not around or around[-1].markers else around[-1].name
     scopes = _scopes(around[:-1] if op else around)
     markers = [marker for frame in path for marker in frame.markers]
@@ -95,6 +98,14 @@ def _frame(part: str) -> Frame:
         markers.append(match[1])
         part = match[2]
     return Frame(tuple(markers), part)
+
+
+def _is_function(frame: Frame, function: str) -> bool:
+    return "jit" in frame.markers and frame.name == function
+
+
+def _differentiation(frame: Frame) -> list[str]:
+    return [marker for marker in frame.markers if marker in ("jvp", "transpose")]
 
 
 def _scopes(path: Sequence[Frame]) -> tuple[str, ...]:
@@ -121,16 +132,24 @@ def _scopes(path: Sequence[Frame]) -> tuple[str, ...]:
 def _transform(path: Sequence[Frame]) -> str:
     """The differentiation around an operation.
 
-    A reverse pass is the transpose of a tangent, so ``transpose(jvp(f))`` is one transformation. Markers after a jitted
-    function belong to the rule of that function. A frame that repeats the scope before it repeats its markers, too.
+    A reverse pass is the transpose of a tangent, so ``transpose(jvp(f))`` is one transformation. Inside a jitted
+    function, a transpose without its tangent is the rule of a library. A frame that repeats the scope of a
+    differentiated frame before it repeats its markers, too. So does a path that begins anew.
     """
     found: list[str] = []
+    in_function = False
     for position, frame in enumerate(path):
-        if found and "jit" in frame.markers:
+        if position and path[position : position + 2] == path[:2]:
             break
-        if position and frame.name == path[position - 1].name:
+        in_function = in_function or (bool(found) and "jit" in frame.markers)
+        before = path[position - 1] if position else None
+        if before is not None and frame.name == before.name and _differentiation(before):
             continue
-        found += [marker for marker in frame.markers if marker in ("jvp", "transpose")]
+        markers = _differentiation(frame)
+        pairs = itertools.pairwise((*markers, ""))
+        if in_function and any(marker == "transpose" and inside != "jvp" for marker, inside in pairs):
+            continue
+        found += markers
     text = ""
     for position, marker in reversed(list(enumerate(found))):
         if not (marker == "jvp" and position and found[position - 1] == "transpose"):

@@ -32,6 +32,14 @@ from fusionlab.hlo.stages import has_stages
         # a rule of a library differentiates on its own account
         ("jit(f)/transpose(jvp(det))/jit(slogdet)/jit(solve)/vmap(jvp(transpose()))/neg",
          "det/slogdet/solve", "neg", "transpose"),
+        # the compiled function is named after the one that is differentiated, or after a scope in it
+        ("jit(loss)/jvp(jit(loss))/enc/tanh", "enc", "tanh", "jvp"),
+        ("jit(loss)/transpose(jvp(jit(loss)))/mul", "jit(loss)", "mul", "transpose"),
+        ("jit(encoder)/transpose(jvp(encoder))/mul", "encoder", "mul", "transpose"),
+        # a jitted function that differentiates, inside of one that is differentiated
+        ("jit(f)/jvp(loss)/jit(residual)/transpose(jvp(net))/mul", "loss/residual/net", "mul", "jvp(transpose)"),
+        ("jit(f)/transpose(jvp(jit(g)))/jvp(net)/sin", "g/net", "sin", "transpose(jvp)"),
+        ("jit(<lambda>)/jvp(loss)/jit(<lambda>)/jvp(net)/sin", "loss/net", "sin", "jvp(jvp)"),
         # ops that XLA merged, older JAX, others' names
         ("jit(f)/transpose(jvp())/mul;jit(f)/transpose(jvp())/broadcast_in_dim", "jit(f)", "mul", "transpose"),
         ("jit(f)/jit(main)/layer/add", "layer", "add", "primal"),
