@@ -1,8 +1,8 @@
 """The origin of a launch: the name stack and the source line of the ops in it, from the metadata of HLO.
 
 XLA leaves one op_name on a fusion, that of its root. Its members keep theirs, so a fusion is attributed to the origin
-of most of its work: every computing member votes with the elements of its result (a matrix product, which is a kernel
-of its own, is its own vote). Members that only move data vote when none computes. In a program with stages votes are
+of most of its work: every computing member votes with the elements of its result, a reduction with those that it reads,
+a matrix product or convolution with its terms. Members that only move data vote when none computes. In a program with stages votes are
 for phase, stage and role, and members that have them come first; in any other program they are for the scope.
 
 A kernel without a member named by JAX (introduced by XLA: layout changes, zero fills, concatenated weights) gets the
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fusionlab.hlo.name_stacks import read_name
-from fusionlab.hlo.optimised.kernel_cost import family_of_kernel
+from fusionlab.hlo.optimised.kernel_cost import family_of_kernel, terms_of
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
 from fusionlab.hlo.stages import Attribution, attribute, has_stages
 from fusionlab.ledger.dataflow import behind_views, instructions, members, readers
@@ -105,18 +105,18 @@ class Origins:
         voting = computing or voters
         if not voting:
             working = (one for one in reversed(inside) if one.opcode not in _NOT_A_VOTER and not one.is_fusion)
-            return Origin(op=_opcode(max(working, key=_weight, default=instruction)))  # of equals, the root
+            return Origin(op=_opcode(max(working, key=self._weight, default=instruction)))  # of equals, the root
         votes: Counter[Hashable] = Counter()
         for one in voting:
-            votes[self._ballot(one)] += _weight(one)
+            votes[self._ballot(one)] += self._weight(one)
         known = {ballot: weight for ballot, weight in votes.items() if ballot} or votes
         winner = max(known, key=lambda ballot: known[ballot])
-        agreeing = sorted((one for one in voting if self._ballot(one) == winner), key=_weight, reverse=True)
+        agreeing = sorted((one for one in voting if self._ballot(one) == winner), key=self._weight, reverse=True)
         one = next((one for one in agreeing if self._module.source_of(one)), agreeing[0])
         if self._staged:
             one = agreeing[0]
         found = attribute(one.op_name) if one.op_name else Attribution("", "", "")
-        placed = [one, *agreeing, *sorted(voting, key=_weight, reverse=True)]
+        placed = [one, *agreeing, *sorted(voting, key=self._weight, reverse=True)]
         name = read_name(one.op_name)
         return Origin(
             phase=found.phase,
@@ -128,9 +128,9 @@ class Origins:
             caller=next(filter(None, map(self._caller, placed)), ""),
             op=name.op or _opcode(one),
             by=BY_MEMBERS,
-            scopes=_distinct(named, lambda member: read_name(member.op_name).scope),
-            sources=_distinct(named, self._source),
-            parts=_distinct(named, self._part),
+            scopes=self._distinct(named, lambda member: read_name(member.op_name).scope),
+            sources=self._distinct(named, self._source),
+            parts=self._distinct(named, self._part),
         )
 
     def of_readers(self, computation: Computation, instruction: Instruction) -> Origin:
@@ -191,6 +191,22 @@ class Origins:
         found = attribute(one.op_name)
         return found if found.phase or found.stage else ""
 
+    def _distinct(self, inside: Iterable[Instruction], label: Callable[[Instruction], str]) -> tuple[str, ...]:
+        """The labels of ``inside``, each once, those of most work first."""
+        weights: Counter[str] = Counter()
+        for one in inside:
+            if one.opcode not in _NOT_A_VOTER and (found := label(one)):
+                weights[found] += self._weight(one)
+        return tuple(found for found, _ in weights.most_common())
+
+    def _weight(self, one: Instruction) -> int:
+        return terms_of(self._homes[one], one)
+
+    @cached_property
+    def _homes(self) -> dict[Instruction, Computation]:
+        """The computation of every instruction."""
+        return {one: computation for computation, one in instructions(self._module)}
+
     @cached_property
     def _staged(self) -> bool:
         """True if scopes of the module are stages: then votes are for these."""
@@ -241,17 +257,3 @@ def _short(file: str, line: int) -> str:
 
 def _is_installed(file: str) -> bool:
     return any(part in file for part in ("site-packages", "dist-packages", "/lib/python", "<frozen"))
-
-
-def _distinct(inside: Iterable[Instruction], label: Callable[[Instruction], str]) -> tuple[str, ...]:
-    """The labels of ``inside``, each once, those of most elements first."""
-    weights: Counter[str] = Counter()
-    for one in inside:
-        if one.opcode not in _NOT_A_VOTER and (found := label(one)):
-            weights[found] += _weight(one)
-    return tuple(found for found, _ in weights.most_common())
-
-
-def _weight(one: Instruction) -> int:
-    shape = one.shape
-    return max(1, shape.size if not shape.is_tuple else max((part.size for part in shape.elements), default=1))

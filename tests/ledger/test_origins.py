@@ -62,6 +62,31 @@ def test_a_kernel_without_any_name_has_the_opcode_of_its_heaviest_op():
     assert {row.scope + row.source + row.attributed_by for row in rows.values()} == {""}
 
 
+@pytest.mark.parametrize(
+    ("op", "shape"),
+    [
+        ("reduce(%p, %z), dimensions={1,2,3}, to_apply=%add", "f32[8]{0}"),
+        ("dot(%p, %p), lhs_contracting_dims={1,2,3}, rhs_contracting_dims={1,2,3}", "f32[8,8]{1,0}"),
+        ("convolution(%p, %k), window={size=3x3}, dim_labels=bf01_oi01->bf01", "f32[8,2,2,2]{3,2,1,0}"),
+        ("reduce-window(%p, %z), window={size=8x1x1x1}, to_apply=%add", "f32[1,4,4,4]{3,2,1,0}"),
+    ],
+)
+def test_reductions_and_products_weigh_more_than_their_epilogue(op, shape):
+    text = (
+        "HloModule m, is_scheduled=true\n\n%add (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(0)\n"
+        "  %b = f32[] parameter(1)\n  ROOT %s = f32[] add(%a, %b)\n}\n\n%fused (p: f32[8,4,4,4]) -> f32[] {\n"
+        "  %p = f32[8,4,4,4]{3,2,1,0} parameter(0)\n  %z = f32[] constant(0)\n"
+        "  %k = f32[2,4,3,3]{3,2,1,0} constant({...})\n"
+        f'  %w = {shape} {op}, metadata={{op_name="jit(f)/main/work" source_file="m.py" source_line=3}}\n'
+        f'  %q = {shape} sqrt(%w), metadata={{op_name="jit(f)/end/sqrt" source_file="m.py" source_line=4}}\n'
+        f'  ROOT %t = {shape} tanh(%q), metadata={{op_name="jit(f)/end/tanh" source_file="m.py" source_line=4}}\n}}\n\n'
+        f"ENTRY %main (x: f32[8,4,4,4]) -> {shape} {{\n  %x = f32[8,4,4,4]{{3,2,1,0}} parameter(0)\n"
+        f"  ROOT %kernel = {shape} fusion(%x), kind=kInput, calls=%fused\n}}\n"
+    )
+    (row,) = launch_rows(compiled_of(text))
+    assert (row.scope, row.op, row.source, row.scopes) == ("main", "work", "m.py:3", ("main", "end"))
+
+
 def test_a_source_line_in_the_metadata_itself_is_read_too():
     text = TEXT.replace("stack_frame_id=2", 'source_file="/home/me/old.py" source_line=7')
     rows = {row.name: row for row in launch_rows(compiled_of(text))}

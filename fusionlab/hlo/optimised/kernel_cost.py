@@ -109,6 +109,41 @@ def work_of(module: HloModule, computation: Computation, instruction: Instructio
     return Work() if _is_free(one) else Work(unmodelled=(one.opcode,))
 
 
+def terms_of(computation: Computation, instruction: Instruction) -> int:
+    """The scalar steps of one run of an op that is no fusion: the elements of its result, those that a reduction reads,
+    the terms of a product or convolution. At least 1; of several results, the largest counts."""
+    elements = max((shape.size for shape in _arrays(instruction.shape)), default=1)
+    rule = _TERMS.get(instruction.opcode)
+    try:
+        return max(1, elements, rule(computation, instruction) if rule else 0)
+    except (IndexError, ValueError):  # missing axes or operands
+        return max(1, elements)
+
+
+def _terms_of_dot(computation: Computation, one: Instruction) -> int:
+    axes = [int(axis) for axis in re.findall(r"\d+", one.attributes.get("lhs_contracting_dims", ""))]
+    left = _operands(computation, one)[0]
+    return one.shape.size * math.prod(left.dims[axis] for axis in axes)
+
+
+def _terms_of_convolution(computation: Computation, one: Instruction) -> int:
+    _, kernel = _operands(computation, one)
+    labels = one.attributes.get("dim_labels", "").partition("->")[0].partition("_")[2]
+    return one.shape.size * kernel.size // max(1, kernel.dims[labels.index("o")])
+
+
+def _terms_of_reduce(computation: Computation, one: Instruction) -> int:
+    return _operands(computation, one)[0].size
+
+
+_TERMS: dict[str, Callable[[Computation, Instruction], int]] = {
+    "convolution": _terms_of_convolution,
+    "dot": _terms_of_dot,
+    "reduce": _terms_of_reduce,
+    "reduce-window": _terms_of_reduce,
+}
+
+
 def _is_free(one: Instruction) -> bool:
     return one.opcode in _FREE or family_of_kernel(one.name, one.opcode) in _FREE_FAMILIES
 
@@ -140,9 +175,7 @@ def _gemm_may_use_tf32(config: Mapping[str, Any], shapes: Iterable[Shape]) -> bo
 
 
 def _dot(module: HloModule, computation: Computation, one: Instruction) -> int:
-    axes = [int(axis) for axis in re.findall(r"\d+", one.attributes.get("lhs_contracting_dims", ""))]
-    left = _operands(computation, one)[0]
-    return 2 * one.shape.size * math.prod(left.dims[axis] for axis in axes)
+    return 2 * _terms_of_dot(computation, one)
 
 
 def _reduce(module: HloModule, computation: Computation, one: Instruction) -> int:
