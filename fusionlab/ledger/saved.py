@@ -23,6 +23,8 @@ from fusionlab.ledger.origins import Origins
 from fusionlab.ledger.refusals import refusals
 
 SCHEMA = "fusionlab-ledger-1"
+_TOO_LARGE = 2**63
+"""Counts, bytes and times of a ledger are below this."""
 _SAVE = "save it again with `fusionlab launches PROGRAM --json > FILE`"
 
 
@@ -178,7 +180,7 @@ def _copy(site: LaunchSite, compiled: Compiled, origins: Origins) -> CopySite:
 def _read(kind: Any, value: Any, path: str, where: str) -> Any:
     """``value`` of a JSON document as a ``kind``: a record, a tuple of one, or a plain value.
 
-    InputError names the field that is missing or of another kind.
+    InputError names the field that is missing, of another kind, out of range, or not printable.
     """
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         if not isinstance(value, Mapping):
@@ -196,11 +198,15 @@ def _read(kind: Any, value: Any, path: str, where: str) -> Any:
     if isinstance(kind, types.UnionType):
         one, _ = typing.get_args(kind)
         return None if value is None else _read(one, value, path, where)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if kind is float and is_number:
+    if kind is float and type(value) is int:
+        value = _read(int, value, path, where)
         return float(value)
-    if not isinstance(value, kind) or (kind is int and not is_number):
+    if type(value) is not kind:
         raise _wrong(path, where, {str: "text", int: "an integer", float: "a number", bool: "true or false"}[kind])
+    if isinstance(value, str) and not value.isprintable():
+        raise _wrong(path, where, "printable text")
+    if isinstance(value, int | float) and not 0 <= value < _TOO_LARGE:
+        raise _wrong(path, where, "a number from 0 to 2^63")
     return value
 
 

@@ -49,6 +49,13 @@ def without(name):
         ({**SAVED, "rows": [{**SAVED["rows"][0], "scopes": [1]}]}, "field rows.0.scopes.0 is not text"),
         ({**SAVED, "temp_bytes": 1.5}, "field temp_bytes is not an integer"),
         ({**SAVED, "name": None}, "field name is not text"),
+        ({**SAVED, "name": "a\x1b[2J"}, "field name is not printable text: the file is damaged"),
+        ({**SAVED, "name": "a\ud800"}, "field name is not printable text"),
+        ({**SAVED, "temp_bytes": -1}, "field temp_bytes is not a number from 0 to 2^63"),
+        ({**SAVED, "temp_bytes": 2**63}, "field temp_bytes is not a number from 0 to 2^63"),
+        ({**SAVED, "rows": [{**SAVED["rows"][0], "model_us": float("nan")}]}, "field rows.0.model_us is not a number from"),
+        ({**SAVED, "rows": [{**SAVED["rows"][0], "model_us": float("inf")}]}, "field rows.0.model_us is not a number from"),
+        ({**SAVED, "rows": [{**SAVED["rows"][0], "model_us": 10**400}]}, "field rows.0.model_us is not a number from"),
     ],
 )
 def test_what_is_no_ledger_is_said(content, message):
