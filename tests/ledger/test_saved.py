@@ -53,8 +53,14 @@ def without(name):
         ({**SAVED, "name": "a\ud800"}, "field name is not printable text"),
         ({**SAVED, "temp_bytes": -1}, "field temp_bytes is not a number from 0 to 2^63"),
         ({**SAVED, "temp_bytes": 2**63}, "field temp_bytes is not a number from 0 to 2^63"),
-        ({**SAVED, "rows": [{**SAVED["rows"][0], "model_us": float("nan")}]}, "field rows.0.model_us is not a number from"),
-        ({**SAVED, "rows": [{**SAVED["rows"][0], "model_us": float("inf")}]}, "field rows.0.model_us is not a number from"),
+        (
+            {**SAVED, "rows": [{**SAVED["rows"][0], "model_us": float("nan")}]},
+            "field rows.0.model_us is not a number from",
+        ),
+        (
+            {**SAVED, "rows": [{**SAVED["rows"][0], "model_us": float("inf")}]},
+            "field rows.0.model_us is not a number from",
+        ),
         ({**SAVED, "rows": [{**SAVED["rows"][0], "model_us": 10**400}]}, "field rows.0.model_us is not a number from"),
     ],
 )

@@ -18,15 +18,14 @@ from fusionlab.hlo.view import Node, TensorType, Value, reads
 from fusionlab.passes.fuse_jvp_replay import identify
 from fusionlab.passes.fuse_jvp_replay.evaluating import FEW_ENOUGH
 from fusionlab.passes.fuse_jvp_replay.identify import Identification, Laplacian
-from fusionlab.passes.fuse_jvp_replay.recognise import (
+from fusionlab.passes.fuse_jvp_replay.no_laplacian import (
     LimitReached,
     NoMatch,
     NotALaplacian,
-    TraceCandidate,
     UncoveredMatch,
     Unevaluated,
-    is_float,
 )
+from fusionlab.passes.fuse_jvp_replay.recognise import TraceCandidate, is_float
 from fusionlab.passes.refusals import Ground, Refusal
 
 

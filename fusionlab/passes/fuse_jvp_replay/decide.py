@@ -12,7 +12,7 @@ import numpy as np
 
 from fusionlab.codegen.laplacian.jet import Coordinates
 from fusionlab.codegen.laplacian.state import Options
-from fusionlab.codegen.raising import RaiseError, Raising
+from fusionlab.codegen.raising import RaiseError, Raising, unsupported_nodes
 from fusionlab.equivalence.exact.evaluation import Evaluator
 from fusionlab.equivalence.exact.values import Array
 from fusionlab.hlo import ops
@@ -21,17 +21,19 @@ from fusionlab.hlo.constants import fold
 from fusionlab.hlo.dependence import live_nodes, on_every_way, reached, sources_of
 from fusionlab.hlo.loops import Loop, Recurrent, Stacked, Sum, accumulated_by, analyse
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.hlo.view import FunctionView, Value, reads, walk
-from fusionlab.passes.fuse_jvp_replay import equal_inputs, identify
-from fusionlab.passes.fuse_jvp_replay.candidates import groups
+from fusionlab.hlo.view import FunctionView, Node, Value, reads, walk
+from fusionlab.passes.fuse_jvp_replay import equal_inputs
 from fusionlab.passes.fuse_jvp_replay.directions import UnitRows, seeds_of_constants, seeds_of_loop
-from fusionlab.passes.fuse_jvp_replay.guards import DiscreteValues, TextGuards, may_shift
-from fusionlab.passes.fuse_jvp_replay.products import Cut, Place, ProductTrial
-from fusionlab.passes.fuse_jvp_replay.recognise import LimitReached, NoMatch, UncoveredMatch, is_float
+from fusionlab.passes.fuse_jvp_replay.guards import DiscreteValues, TextGuards, by_integers, told_apart
+from fusionlab.passes.fuse_jvp_replay.no_laplacian import LimitReached, NoMatch, NotALaplacian, UncoveredMatch
+from fusionlab.passes.fuse_jvp_replay.products import Cut, Place, ProductTrial, subject_of
+from fusionlab.passes.fuse_jvp_replay.shift_invariance import invariant_shifts
 from fusionlab.passes.fuse_jvp_replay.tail import Tail, WeightedTarget, weighed
 from fusionlab.passes.refusals import Ground, Refusal
 
 _MOST_TARGETS, _MOST_SEEDS = 8, 4
+_MOST_SECONDS = 600.0
+"""The limit for the identification of one sum."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +79,9 @@ def places_of(flat: FunctionView) -> dict[int, list[Place]]:
     for seed in seeds_of_constants(flat):
         by.setdefault(seed.extent, []).append(seed)
     for extent, seeds in by.items():
-        found.setdefault(extent, []).append(Place(None, tuple(seeds), flat))
+        whole = tuple(seed for seed in seeds if seed.rows == extent)
+        rows = tuple(seed for seed in seeds if seed.rows != extent)
+        found.setdefault(extent, []).extend(Place(None, some, flat) for some in (whole, rows) if some)
     for node in flat.nodes:
         if node.op is not ops.WHILE:
             continue
@@ -94,16 +98,63 @@ def places_of(flat: FunctionView) -> dict[int, list[Place]]:
 
 def decided(flat: FunctionView, places: Sequence[Place], extent: int, deadline: float = math.inf) -> Derivation:
     """The decision for the directions of ``places``, of ``extent`` coordinates; NotALaplacian if there is none."""
-    deadline = min(deadline, time.monotonic() + identify.MOST_SECONDS)
+    deadline = min(deadline, time.monotonic() + _MOST_SECONDS)
     numbers = ValueNumbers(flat, through_reshapes=True)
     refused: list[Refusal | RaiseError] = []
-    tried = 0
+    for some in _subsets(places):
+        try:
+            if (found := _decided(flat, some, extent, numbers, deadline)) is not None:
+                return found
+        except (UncoveredMatch, LimitReached):
+            raise
+        except MemoryError as error:
+            too_large = f"{subject_of(places)} needs more memory than there is to be identified"
+            raise LimitReached(Ground.HOST_MEMORY, too_large) from error
+        except (Refusal, RaiseError) as reason:
+            refused.append(reason)
+    if (opaque := _opaque(places)) is not None:
+        raise opaque
+    if refused:
+        raise next((reason for reason in refused if not isinstance(reason, NoMatch)), refused[0])
+    none = f"of the values without directions, none has the Laplacian that {subject_of(places)} computes"
+    raise NoMatch(Ground.FUNCTION_NOT_FOUND, none)
+
+
+def _opaque(places: Sequence[Place]) -> Refusal | None:
+    """The refusal of a call that directions are given to, of which nothing is known."""
+    for place in places:
+        directed = reached(place.region, [seed.value for seed in place.seeds])
+        for node in unsupported_nodes(place.region):
+            if node.call_target and not directed.isdisjoint(node.results):
+                reason = f"{subject_of(places)} cannot be evaluated: custom call @{node.call_target} is opaque"
+                return Refusal(Ground.OPAQUE_CALL, reason, node)
+    return None
+
+
+def _subsets(places: Sequence[Place]) -> Iterator[Sequence[Place]]:
+    """All loops, which may share what they differentiate; identities; rows of them; then each loop alone.
+
+    An identity beside a loop, and rows beside an identity, may have nothing to do with directions.
+    """
+    loops = [place for place in places if place.loop is not None]
+    if loops:
+        yield loops
+    for place in places:
+        if place.loop is None:
+            yield [place]
+    if len(loops) > 1:
+        yield from ([place] for place in loops)
+
+
+def _decided(
+    flat: FunctionView, places: Sequence[Place], extent: int, numbers: ValueNumbers, deadline: float
+) -> Derivation | None:
+    refused: list[Refusal | RaiseError] = []
     for x, leading, outputs in _positions(flat, places, extent):
         plain = [value for value in outputs if value.type.shape == x.type.shape[:leading]]
         others = [value for value in outputs if value not in plain]
-        for group in (*groups(flat.nodes, plain), *groups(flat.nodes, others)):
-            tried += len(group)
-            limits = deadline, identify.MOST_SECONDS
+        for group in (*_groups(flat.nodes, plain), *_groups(flat.nodes, others)):
+            limits = deadline, _MOST_SECONDS
             try:
                 trial = ProductTrial(flat, places, x, leading, group, numbers, *limits)
                 found = _of_trial(trial, numbers)
@@ -113,15 +164,21 @@ def decided(flat: FunctionView, places: Sequence[Place], extent: int, deadline: 
                     return found
             except (UncoveredMatch, LimitReached):
                 raise
-            except MemoryError as error:
-                too_large = "the sum over directions needs more memory than there is to be identified"
-                raise LimitReached(Ground.HOST_MEMORY, too_large) from error
             except (Refusal, RaiseError) as reason:
                 refused.append(reason)
     if refused:
         raise refused[0]
-    none = f"of {tried} values without directions, none has the Laplacian that the sum over directions computes"
-    raise NoMatch(Ground.FUNCTION_NOT_FOUND, none)
+    return None
+
+
+def _groups(before: Sequence[Node], outputs: Sequence[Value]) -> Iterator[list[Value]]:
+    """Candidates that no other candidate is computed from, then the others."""
+    used: set[Value] = set()
+    for node in reversed(before):
+        if any(value in used or value in outputs for value in node.results):
+            used.update(node.operands)
+    both = [value for value in outputs if value not in used], [value for value in outputs if value in used]
+    yield from filter(None, both)
 
 
 def _alone(places: Sequence[Place], together: Collection[UnitRows]) -> Iterator[Sequence[Place]]:
@@ -133,34 +190,43 @@ def _alone(places: Sequence[Place], together: Collection[UnitRows]) -> Iterator[
 
 
 def _of_trial(trial: ProductTrial, numbers: ValueNumbers) -> Derivation | None:
-    shifts = tuple(node.results[0] for node in trial.cone if may_shift(node))
     roots = any(node.op in (ops.SQRT, ops.POWER) for node in walk(trial.cone))
     powers = roots and any(node.op is ops.POWER for node in trial.flat.walk())
+    if not trial.candidates:
+        return None
+    given = [value for value in trial.inputs if value.dtype in ops.INTEGERS]
+    shifts = invariant_shifts(trial) if by_integers(trial.cone, given) is None else {}
+    stopped = tuple(shift for shift, outputs in shifts.items() if outputs.issuperset(trial.outputs))
     for options in (Options(), Options(powers_by_base=True))[: 2 if powers else 1]:
-        for stopped in dict.fromkeys((shifts, ())):
-            cuts, gradients = trial.matches(stopped, options)
-            cuts = _first(cuts, trial)
-            if any(cut.order == 2 for cut in cuts):
-                return _with_targets(trial, cuts, gradients, stopped, options, numbers)
+        cuts, gradients = trial.matches(stopped, options)
+        cuts = _first(cuts, trial)
+        if any(cut.order == 2 for cut in cuts):
+            return _with_targets(trial, cuts, gradients, shifts, options, numbers)
     return None
 
 
 def _first(cuts: Sequence[Cut], trial: ProductTrial) -> list[Cut]:
-    """One cut of each value: of second derivatives before first ones, of the first of the outputs."""
+    """One cut of each value: of second derivatives before first ones, of the first of the outputs.
+
+    What is computed from second derivatives is not the first derivative of another value, as of an entry of a gradient.
+    """
     order = {output: at for at, output in enumerate(trial.outputs)}
     found: dict[Value, Cut] = {}
     for cut in cuts:
         held = found.get(cut.value)
         if held is None or (held.order, -order[held.of]) < (cut.order, -order[cut.of]):
             found[cut.value] = cut
-    return list(found.values())
+    after = set[Value]()
+    for place in dict.fromkeys(cut.place for cut in cuts):
+        after |= reached(place.region, [cut.value for cut in cuts if cut.order == 2 and cut.place is place])
+    return [cut for cut in found.values() if cut.order == 2 or cut.value not in after]
 
 
 def _with_targets(
     trial: ProductTrial,
     cuts: Sequence[Cut],
     gradients: Collection[tuple[Value, Value]],
-    stopped: tuple[Value, ...],
+    shifts: Mapping[Value, Collection[Value]],
     options: Options,
     numbers: ValueNumbers,
 ) -> Derivation | None:
@@ -178,13 +244,14 @@ def _with_targets(
             tail = Tail(flat, cuts, [*targets, *beside])
             if not tail.is_affine:
                 continue
+        _require_tail(trial, tail)
         found = weighed(trial, tail, starts)
         if found is None or not all(target.terms for target in found[: len(targets)]):
             continue
         outputs = dict.fromkeys(each.output for target in found for each in target.terms)
         outputs |= dict.fromkeys(cut.of for cut in tail.cuts)
         cone = live_nodes(flat.nodes, trial.inputs, list(outputs))
-        dropped = tuple(shift for shift in stopped if shift.producer in cone)
+        stopped = tuple(shift for shift, of in shifts.items() if shift.producer in cone and outputs.keys() <= set(of))
         own = {g: output for output in outputs for g in trial.gradients if (g, output) in gradients}
         inputs = [trial.x, *(a for a in flat.arguments if a is not trial.x)]
         discrete = DiscreteValues(flat, cone, trial.x, inputs)
@@ -193,10 +260,21 @@ def _with_targets(
         own = {gradient: of for gradient, of in own.items() if guards.passes(gradient)}
         kept = _at_equal_inputs(trial, stopped, options, tail, found, own)
         return Derivation(
-            flat, trial.x, trial.walkers, trial.coordinates, tuple(found), tail, kept, trial.marks, trial.one, dropped,
+            flat, trial.x, trial.walkers, trial.coordinates, tuple(found), tail, kept, trial.marks, trial.one, stopped,
             trial.subgradients, starts, options.powers_by_base,
         )  # fmt: skip
     return None
+
+
+def _require_tail(trial: ProductTrial, tail: Tail) -> None:
+    """NotALaplacian if the weights may be others for other walkers, or for integers that no draw has."""
+    nodes = tail.every_node([trial.x])
+    if trial.marks and (why := told_apart(nodes, trial.axes)) is not None:
+        raise NotALaplacian(why.ground, f"{trial.subject} is weighed by walkers: {why.reason}", why.node)
+    given = [value for value in trial.flat.arguments if value.dtype in ops.INTEGERS]
+    if (node := by_integers(nodes, given)) is not None:
+        reason = f"{trial.subject} weighs second derivatives by an integer argument"
+        raise NotALaplacian(Ground.INTEGER_ARGUMENT, reason, node)
 
 
 def _results_beside(flat: FunctionView, tail: Tail, gradients: Collection[Value]) -> list[Value]:
@@ -254,7 +332,8 @@ def _sources(cuts: Sequence[Cut]) -> list[Value]:
 def _positions(flat: FunctionView, places: Sequence[Place], extent: int) -> list[tuple[Value, int, list[Value]]]:
     """Values of ``extent`` coordinates behind some leading axes, the number of these, and the candidates for F.
 
-    They are those on which most of the values read beside the directions depend: the last two of them, and the first.
+    They are those on which most of the values read beside the directions depend: the last two of them, and the first;
+    then the same of values that all walkers share, as nuclei.
     """
     directed = reached(flat, [s.value for p in places if p.loop is None for s in p.seeds])
     ends = [value.type.shape for value in flat.returns if value.is_array]
@@ -264,43 +343,55 @@ def _positions(flat: FunctionView, places: Sequence[Place], extent: int) -> list
             ends += [loop.node.results[i].type.shape for i in loop.indices(Sum)]
             ends += [role.term_shape for role in loop.roles if isinstance(role, Stacked)]
     before = [node for node in flat.nodes if directed.isdisjoint(node.results)]
-    read = list(
-        dict.fromkeys(
-            v for n in flat.nodes if not directed.isdisjoint(n.results) for v in reads(n) if v not in directed
-        )
-    )
-    found: list[tuple[Value, int]] = []
-    for value in (*flat.arguments, *(v for node in before for v in node.results)):
-        if not is_float(value):
-            continue
-        shape = value.type.shape
-        leading = next((a for a in range(len(shape)) if math.prod(shape[a:]) == extent), None)
-        if leading is None:
-            continue
-        node = value.producer
-        if node is None or node.op is not ops.RESHAPE or node.operands[0] not in [v for v, _ in found]:
-            found.append((value, leading))
+    every = [value for node in flat.nodes if not directed.isdisjoint(node.results) for value in reads(node)]
+    read = [value for value in dict.fromkeys(every) if value not in directed]
+    values = [*flat.arguments, *(v for node in before for v in node.results)]
+    found = _of_extent(values, extent)
     dependent = sources_of(flat, [value for value, _ in found])
     counts = [sum(dependent.get(v, 0) >> i & 1 for v in read) for i in range(len(found))]
     if not found or not max(counts):
-        reason = f"no value of the program has {extent} coordinates per walker"
-        raise NoMatch(Ground.POSITIONS_NOT_FOUND, reason)
-    best = []
-    for i, (value, leading) in enumerate(found):
-        axes = value.type.shape[:leading]
-        shapes = {axes, (*axes, 1)} | {shape for shape in ends if shape[:leading] == axes}
-        outputs = [
-            v
-            for node in before
-            for v in node.results
-            if v.dtype == value.dtype and v.type.shape in shapes and dependent.get(v, 0) >> i & 1 and v is not value
-        ]
-        if counts[i] == max(counts) and outputs:
-            best.append((value, leading, outputs))
-    if not best:
+        raise NoMatch(Ground.POSITIONS_NOT_FOUND, f"no value of the program has {extent} coordinates per walker")
+    chosen: list[tuple[Value, int, list[Value]]] = []
+    given = reached(flat, flat.arguments)
+    for shared in (False, True):
+        best: dict[int, list[tuple[Value, int, list[Value]]]] = {}
+        for i, (value, leading) in enumerate(found):
+            axes = value.type.shape[:leading]
+            shapes = {_longer(shape) for shape in (axes, *ends) if shape[:leading] == axes and shared <= bool(shape)}
+            fitting = (v for n in before for v in n.results if v.dtype == value.dtype and v is not value)
+            outputs = [v for v in fitting if _longer(v.type.shape) in shapes and dependent.get(v, 0) >> i & 1]
+            fits = (leading == 0 and bool(ends)) if shared else (leading > 0 or value in given)
+            if outputs and fits and counts[i]:
+                best.setdefault(counts[i], []).append((value, leading, outputs))
+        most = best[max(best)] if best else []
+        chosen += [each for each in [*most[:-3:-1], *most[:-2][:1]] if each[0] not in [value for value, *_ in chosen]]
+    if not chosen:
         reason = "no value of one number per walker is computed from the positions before the loop"
         raise NoMatch(Ground.FUNCTION_NOT_FOUND, reason)
-    return [*best[:-3:-1], *best[:-2][:1]]
+    return chosen
+
+
+def _of_extent(values: Sequence[Value], extent: int) -> list[tuple[Value, int]]:
+    """Those of ``values`` with ``extent`` elements behind some leading axes, and the number of these; a reshape of one
+    of them is the same.
+
+    Where axes of one element may belong to either, the leading ones are those of another value, if there is one.
+    """
+    found: dict[Value, int] = {}
+    shapes = {value.type.shape for value in values if value.is_array}
+    for value in values:
+        if value.dtype not in ops.WIDE_FLOATS:
+            continue
+        shape, node = value.type.shape, value.producer
+        fitting = [a for a in range(len(shape)) if math.prod(shape[a:]) == extent]
+        reshaped = node is not None and node.op is ops.RESHAPE and node.operands[0] in found
+        if fitting and not reshaped:
+            found[value] = next((a for a in fitting if shape[:a] in shapes), fitting[-1])
+    return list(found.items())
+
+
+def _longer(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(extent for extent in shape if extent > 1)
 
 
 def _at_equal_inputs(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -26,13 +26,12 @@ from fusionlab.codegen.raising import Raising
 from fusionlab.hlo.batch_axes import resized_shapes, united
 from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.view import Node, Value
-from fusionlab.passes.fuse_jvp_replay.combinations import array_of_weights
 from fusionlab.passes.fuse_jvp_replay.decide import Derivation
-from fusionlab.passes.fuse_jvp_replay.entry import no_adjoint_of_each
 from fusionlab.passes.fuse_jvp_replay.evaluating import not_computed
 from fusionlab.passes.fuse_jvp_replay.guards import mixed
-from fusionlab.passes.fuse_jvp_replay.one_by_one import shared_values
-from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian
+from fusionlab.passes.fuse_jvp_replay.no_laplacian import NotALaplacian
+from fusionlab.passes.fuse_jvp_replay.parts import no_adjoint_of_each, shared_values
+from fusionlab.passes.fuse_jvp_replay.rationals import array_of_weights
 from fusionlab.passes.fuse_jvp_replay.tail import WeightedTarget, Weights, array_of
 from fusionlab.passes.refusals import Ground, Refusal
 
@@ -67,6 +66,11 @@ class Emission:
         self.cone = live_nodes(flat.nodes, [*flat.arguments, found.x], self.outputs)
         self.rows = list(dict.fromkeys(row for target in found.targets for term in target.terms for row in _rows(term)))
         self.weights = _common(self.rows)
+        terms = [(target, term) for target in found.targets for term in target.terms]
+        self.of_program = next(((target, term) for target, term in terms if term.of_program), None)
+        if self.of_program is not None and len(terms) > 1:
+            reason = "several sums with weights that are values of the program"
+            raise NotALaplacian(Ground.FUNCTION_NOT_FOUND, reason, self.producer)
         if chunks > 1:
             self._require_parts()
         if options.adjoint:
@@ -168,34 +172,56 @@ class Emission:
         terms = [_times(laplacians[self.groups.index(part.of)], part.number) for part in _parts(row)]
         return functools.reduce(operator.add, terms) if terms else jnp.zeros_like(laplacians[0])
 
-    def _factor(
-        self,
-        term: Weights,
-        environment: Mapping[Value, Any],
-        jets: Jets,
-        target: WeightedTarget,
-    ) -> Any:
+    def _factor(self, term: Weights, environment: Mapping[Value, Any], jets: Jets, target: WeightedTarget) -> Any:
         """What the tail multiplies the second derivatives by, of the coordinate that has the weight 1."""
+        known = self._known(environment)
+        push, unit = self._tail_along(term.output, target.value, environment, known, self._slopes(jets))
+        return push(unit(term.unit))
+
+    def _tail_along(
+        self,
+        output: Value,
+        target: Value,
+        environment: Mapping[Value, Any],
+        values: Collection[Value],
+        slopes: Mapping[Value, Any],
+    ) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+        """What ``target`` changes by with arrays of the products of second order, and these arrays where the second
+        derivative of ``output`` by one coordinate is 1. ``values`` are those that ``environment`` has."""
         found, raising = self.found, self.raising
         known: Any = ChainMap({}, environment)  # type: ignore[arg-type]
-        raising.run(not_computed(found.tail.before(self._known(environment)), environment), known)
-        given = [*self._known(environment), *known.maps[0]]
-        cuts, zeros, ones = [cut for cut in found.tail.cuts if cut.order == 2], [], []
-        for cut in cuts:
-            unit = np.zeros((*raising.shape(cut.of), found.coordinates.count), raising.dtype(cut.value.type))
-            zeros.append(array_of(cut, raising, unit))
-            if cut.of is term.output:
-                unit[..., term.unit] = 1
-            ones.append(array_of(cut, raising, unit))
+        raising.run(not_computed(found.tail.before(values), environment), known)
+        given = [*values, *known.maps[0]]
+        cuts = [cut for cut in found.tail.cuts if cut.order == 2]
+
+        def unit(coordinate: Any) -> list[Any]:
+            one = jnp.arange(found.coordinates.count) == coordinate
+            arrays = []
+            for cut in cuts:
+                of = jnp.broadcast_to(one & (cut.of is output), (*raising.shape(cut.of), found.coordinates.count))
+                arrays.append(array_of(cut, raising, of.astype(raising.dtype(cut.value.type))))
+            return arrays
 
         def tail(arrays: Sequence[Any]) -> Any:
             products = {cut.value: array for cut, array in zip(cuts, arrays, strict=True)}
-            return found.tail.run(raising, known, {**self._slopes(jets), **products}, given)[target.value]
+            return found.tail.run(raising, known, {**slopes, **products}, given)[target]
 
-        return jax.jvp(tail, (zeros,), (ones,))[1]
+        zeros = [jnp.zeros_like(array) for array in unit(0)]
+        return lambda along: jax.jvp(tail, (zeros,), (along,))[1], unit
 
     def _weights(self, environment: Mapping[Value, Any]) -> Any:
         """The weights [K] of a weighted Laplacian, None for a plain one, or one by groups."""
+        if self.of_program is not None:
+            target, term = self.of_program
+            count = self.found.coordinates.count
+            none = {
+                cut.of: (None, jnp.zeros((count, *self.raising.shape(cut.of)), self.raising.dtype(cut.of.type)))
+                for cut in self.found.tail.cuts
+            }
+            slopes = self._slopes(none)  # the weights do not depend on them
+            push, unit = self._tail_along(term.output, target.value, environment, list(environment), slopes)
+            every = jax.vmap(lambda coordinate: push(unit(coordinate)))(jnp.arange(count))
+            return every.reshape(len(every), -1)[:, 0]
         if self.weights is None or len(set(self.weights)) == 1:
             return None
         return array_of_weights(self.weights, np.result_type(environment[self.found.x]))
@@ -297,7 +323,8 @@ class Emission:
         if len(self.outputs) > 1 or self.weights is None:
             reason = "sums with weights of their own are not taken by the adjoint"
             raise Refusal(Ground.WEIGHTS_BY_ADJOINT, reason, self.producer)
-        if (why := no_adjoint_of_each(self.flat, self.cone, found, found.walkers, self.outputs[0])) is not None:
+        why = no_adjoint_of_each(self.flat, self.cone, found.x, found.marks, found.walkers, self.outputs[0])
+        if why is not None:
             raise why
 
 

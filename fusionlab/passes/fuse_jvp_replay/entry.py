@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,14 +21,15 @@ from fusionlab.codegen.raising import Raising
 from fusionlab.hlo.batch_axes import resized_shapes
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.dependence import live_nodes
-from fusionlab.hlo.view import FunctionView, Node, Value
-from fusionlab.passes.fuse_jvp_replay.combinations import array_of_weights
-from fusionlab.passes.fuse_jvp_replay.decide import Derivation
+from fusionlab.hlo.view import Value
 from fusionlab.passes.fuse_jvp_replay.evaluating import not_computed
 from fusionlab.passes.fuse_jvp_replay.guards import mixed
 from fusionlab.passes.fuse_jvp_replay.identify import Laplacian
-from fusionlab.passes.fuse_jvp_replay.one_by_one import second_derivatives, shared_values
-from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian, TraceCandidate
+from fusionlab.passes.fuse_jvp_replay.no_laplacian import NotALaplacian
+from fusionlab.passes.fuse_jvp_replay.one_by_one import second_derivatives
+from fusionlab.passes.fuse_jvp_replay.parts import no_adjoint_of_each, shared_values
+from fusionlab.passes.fuse_jvp_replay.rationals import array_of_weights
+from fusionlab.passes.fuse_jvp_replay.recognise import TraceCandidate
 from fusionlab.passes.refusals import Ground, Refusal
 
 
@@ -54,11 +54,10 @@ class RewrittenEntry:
         self.cone = live_nodes(flat.nodes, [*flat.arguments, found.x], [found.output])
         if chunks > 1 and (why := mixed(flat, self.cone, found.x, [found.marks[found.longest]])) is not None:
             raise NotALaplacian(why.ground, f"the walkers cannot be taken in parts: {why.reason}", why.node)
-        if (
-            options.adjoint
-            and (refused := no_adjoint_of_each(flat, self.cone, found, found.walker_axes, found.output)) is not None
-        ):
-            raise refused
+        if options.adjoint:
+            refused = no_adjoint_of_each(flat, self.cone, found.x, found.marks, found.walker_axes, found.output)
+            if refused is not None:
+                raise refused
         known = [*flat.arguments, found.x, found.output, *found.gradients]
         self.beside = live_nodes(flat.nodes, known, [*self.offsets.values(), *self.factors.values()])
         weights = found.trip_weights.reads if found.trip_weights is not None else []
@@ -259,25 +258,6 @@ class JointEntry:
             entry.add_sums(environment, dense.laplacian, dense.jacobian)
         raising.run(not_computed(self.rest, environment), environment)
         return tuple(environment[value] for value in self.flat.returns)
-
-
-def no_adjoint_of_each(
-    flat: FunctionView, cone: Sequence[Node], found: Laplacian | Derivation, walkers: int, output: Value
-) -> NotALaplacian | None:
-    """The reason why one reverse pass of all walkers is not that of each: it adds up what one value is to several.
-
-    ``walkers`` is the number of leading axes of x that count them.
-    """
-    shape = output.type.shape
-    if math.prod(shape) == 1:
-        return None
-    if walkers < len(shape):
-        return NotALaplacian(Ground.NOT_IN_PARTS, "walkers that share the coordinates have no adjoint of each")
-    if any(extent > 1 and axis not in found.marks for axis, extent in enumerate(shape)):
-        return NotALaplacian(Ground.NOT_IN_PARTS, "walkers have no adjoint of each: their axes are not known")
-    if (why := mixed(flat, cone, found.x, found.marks.values())) is not None:
-        return NotALaplacian(why.ground, f"walkers have no adjoint of each: {why.reason}", why.node)
-    return None
 
 
 def _times(array: Any, factor: float) -> Any:

@@ -25,7 +25,7 @@ from fusionlab.hlo.value_numbers import simplified_view
 from fusionlab.hlo.view import FunctionView, Node, Value
 from fusionlab.passes.fuse_jvp_replay import equal_inputs
 from fusionlab.passes.fuse_jvp_replay.guards import Complaint
-from fusionlab.passes.fuse_jvp_replay.recognise import LimitReached, NotALaplacian, Unevaluated
+from fusionlab.passes.fuse_jvp_replay.no_laplacian import LimitReached, NotALaplacian, Unevaluated
 from fusionlab.passes.fuse_jvp_replay.singularity import singularity_tests
 from fusionlab.passes.refusals import Ground, refused
 

@@ -14,15 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from fusionlab.codegen.raising.rules.contraction import least_precise
-from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.equivalence.exact.coverage import DataIntegers, indices_of, makes_integers
 from fusionlab.hlo import ops
 from fusionlab.hlo.batch_axes import FactorKind, Indices, Marks, factors_along, factors_of, keeps_apart, varies
-from fusionlab.hlo.constants import constant_behind, fold, least_of, number_of
+from fusionlab.hlo.constants import constant_behind, fold, number_of
 from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import FunctionView, Node, Value, direction_of, reads, walk
-from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian, UncoveredMatch, is_float
+from fusionlab.passes.fuse_jvp_replay.no_laplacian import NotALaplacian, UncoveredMatch
 from fusionlab.passes.refusals import Ground
 
 _WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
@@ -31,7 +30,7 @@ _INDEX_ARITHMETIC = (
     ops.TRANSPOSE,
 )  # fmt: skip
 
-_ALIKE = (FactorKind.PASSED, FactorKind.REDUCED, FactorKind.NEW)
+_ALIKE = (FactorKind.PASSED, FactorKind.NEW)
 """What ops may do along walkers of which a few represent all."""
 _OF_MATRICES = ("factorisation", "triangular-solve", "fft")
 _READS = (ops.DYNAMIC_SLICE, ops.GATHER)
@@ -71,7 +70,7 @@ def rounded(cone: Iterable[Node], own: Iterable[Node]) -> Complaint | None:
     for node in own:
         if node.op is ops.REDUCE_PRECISION:
             return Complaint(Ground.ROUNDS, "rounds what its value does not (reduce_precision)", node)
-        if node.op is ops.CONVERT and is_float(node.operands[0]):
+        if node.op is ops.CONVERT and node.operands[0].dtype in ops.WIDE_FLOATS:
             before, after = (_WIDTH.get(v.type.dtype, 64) for v in (node.operands[0], node.results[0]))
             if after < min(before, least):
                 reason = f"rounds what its value does not (convert to {node.results[0].type.dtype})"
@@ -231,15 +230,15 @@ def own_predicates(flat: FunctionView, x: Value, own: Iterable[Node], cone: Iter
 
 
 def _is_equality_of_floats(node: Node) -> bool:
-    return node.op is ops.COMPARE and is_float(node.operands[0]) and direction_of(node) in ("EQ", "NE")
+    return node.op is ops.COMPARE and node.operands[0].dtype in ops.WIDE_FLOATS and direction_of(node) in ("EQ", "NE")
 
 
 def told_apart(nodes: Iterable[Node], axes: Marks) -> Complaint | None:
     """An op of ``nodes`` tells walkers apart: a few of them do not represent all.
 
     ``nodes`` are those that are evaluated, with those of their regions; random numbers of a sampling before are none.
-    Sums over walkers may be among them. Constants that differ between walkers may be used as indices alone, as the
-    number of the walker at which a gather or scatter reads or writes.
+    Sums over walkers are none over a few of them. Constants that differ between walkers may be used as indices alone,
+    as the number of the walker at which a gather or scatter reads or writes.
     """
     differing: dict[Value, Node] = {}
     returned = set[Value]()
@@ -255,7 +254,7 @@ def told_apart(nodes: Iterable[Node], axes: Marks) -> Complaint | None:
             if value not in differing or (indices is not None and value is indices.value):
                 continue
             origin = differing[value]
-            if node.op not in _INDEX_ARITHMETIC or any(map(is_float, node.results)):
+            if node.op not in _INDEX_ARITHMETIC or any(value.dtype in ops.WIDE_FLOATS for value in node.results):
                 return _apart(origin, node)
             differing.update(dict.fromkeys(node.results, origin))
         for value in node.results:
@@ -263,6 +262,23 @@ def told_apart(nodes: Iterable[Node], axes: Marks) -> Complaint | None:
                 differing[value] = node
     for value in returned & differing.keys():
         return _apart(differing[value], value.producer)
+    return None
+
+
+def by_integers(nodes: Iterable[Node], integers: Iterable[Value]) -> Node | None:
+    """The first op with floats as results that ``integers`` decide, otherwise than as the places where it reads.
+
+    A branch on an integer may be rarer than any draw: what holds in all draws need not hold in it.
+    """
+    found = set(integers)
+    for node in _with_bodies(nodes):
+        own = found.intersection(node.operands)
+        indices = indices_of(node)
+        if not own or (indices is not None and node.operands[0] not in own):
+            continue
+        if any(value.dtype in ops.INEXACT for value in node.results):
+            return node
+        found.update(node.results)
     return None
 
 
@@ -324,10 +340,3 @@ def _with_bodies(nodes: Iterable[Node]) -> Iterator[Node]:
         if node.op in (ops.WHILE, ops.CASE, ops.IF):
             for region in node.regions[-1:] if node.op is ops.WHILE else node.regions:
                 yield from _with_bodies(region.nodes)
-
-
-def may_shift(node: Node) -> bool:
-    """True for the largest or smallest element of an array along some axes: log-sum-exp is invariant to such shifts."""
-    if node.op is not ops.REDUCE or len(node.operands) != 2:
-        return False
-    return least_of(combiner(node.regions[0]), node.operands[1])

@@ -54,19 +54,14 @@ from fusionlab.passes.fuse_jvp_replay.guards import (
     DiscreteValues,
     TextGuards,
     along_matrices,
-    may_shift,
     told_apart,
 )
+from fusionlab.passes.fuse_jvp_replay.no_laplacian import NotALaplacian, UncoveredMatch, Unevaluated
 from fusionlab.passes.fuse_jvp_replay.one_by_one import adjoint_is_defined, second_derivatives
-from fusionlab.passes.fuse_jvp_replay.recognise import (
-    CoordinateWeights,
-    NotALaplacian,
-    TraceCandidate,
-    TripWeights,
-    UncoveredMatch,
-    Unevaluated,
-    is_float,
-)
+from fusionlab.passes.fuse_jvp_replay.products import coordinates_of
+from fusionlab.passes.fuse_jvp_replay.rationals import small_fraction
+from fusionlab.passes.fuse_jvp_replay.recognise import CoordinateWeights, TraceCandidate, TripWeights, is_float
+from fusionlab.passes.fuse_jvp_replay.shift_invariance import may_shift
 from fusionlab.passes.refusals import Ground
 
 FLOPS_OF_ONE_DIRECTION = 1e7
@@ -603,7 +598,7 @@ class Identification(Evaluation):
 
     def _scale(self, residues: Mapping[int, int]) -> float | None:
         """The real number with these residues by prime, if it is a fraction of small integers or a constant."""
-        if (fraction := combinations.small_fraction(residues)) is not None:
+        if (fraction := small_fraction(residues)) is not None:
             return fraction
         constants = (node.results[0] for node in self.flat.walk() if node.op is ops.CONSTANT)
         for number in map(number_of, filter(is_float, constants)):
@@ -674,23 +669,6 @@ def leading_axes(x: Value, walkers: tuple[int, ...], count: int) -> int:
     if ``x`` has these for all walkers together."""
     axes, shape = len(walkers), x.type.shape
     return axes if shape[:axes] == walkers and math.prod(shape[axes:]) == count else 0
-
-
-def coordinates_of(flat: FunctionView, x: Value, walkers: int) -> Coordinates:
-    """Those of ``x`` [*walkers, ...], one to three of each electron by its last axis, or by the longest of a reshape's.
-
-    Of a vector that is not reshaped, 3 if it can be divided by 3. What is grouped in another way than in the program
-    has fewer directions that are known to be zero, and ties of other coordinates.
-    """
-    count = math.prod(x.type.shape[walkers:])
-    reshaped = [node.results[0] for node in flat.nodes if node.op is ops.RESHAPE and node.operands[0] is x]
-    for values in ([x], reshaped):
-        inner = [value.type.shape[walkers:] for value in values]
-        fitting = [e[-1] for e in inner if len(e) > 1 and math.prod(e) == count and e[-2] > 1 and e[-1] <= 3]
-        if fitting:
-            return Coordinates(count // max(fitting), max(fitting))
-    each = 1 if count % 3 else 3
-    return Coordinates(count // each, each)
 
 
 def seconds_for(candidate: TraceCandidate) -> float:

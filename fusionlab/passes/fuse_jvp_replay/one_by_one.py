@@ -14,7 +14,6 @@ from fusionlab.codegen.laplacian.adjoint import weighted_sources
 from fusionlab.codegen.laplacian.interpreter import forward_laplacian
 from fusionlab.codegen.laplacian.jet import densify
 from fusionlab.codegen.laplacian.state import State
-from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
 from fusionlab.hlo.batch_axes import Marks
@@ -24,8 +23,7 @@ from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.ops import COMPLEX
 from fusionlab.hlo.view import FunctionView, Node, Value, reads, walk
 from fusionlab.passes.fuse_jvp_replay.guards import mixed
-from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian
-from fusionlab.passes.refusals import Ground
+from fusionlab.passes.fuse_jvp_replay.parts import shared_values
 
 
 def second_derivatives(
@@ -162,32 +160,3 @@ def _has_poles(node: Node, varying: Set[Value]) -> bool:
     if node.op is ops.DIVIDE:
         return node.operands[1] in varying
     return node.op.control_flow or (node.op.derivative in ("smooth", "call", "") and node.op.mnemonic not in _BOUNDED)
-
-
-def shared_values(
-    flat: FunctionView,
-    cone: Sequence[Node],
-    x: Value,
-    environment: Mapping[Value, Any],
-    raising: Raising,
-    part: Raising,
-) -> dict[Value, Any]:
-    """The values that do not count walkers, as those with another shape in ``part`` do, from ``environment``.
-
-    NotALaplacian if the rest of ``cone`` needs a value of all walkers beside ``x``.
-    """
-    shapes, shared = part.shapes, dict(environment)
-    varying = {x, *(value for value in flat.arguments if value in shapes)}
-    for node in cone:
-        if not varying.isdisjoint(reads(node)) or not shapes.keys().isdisjoint(node.results):
-            varying.update(node.results)
-        elif not all(value in shared for value in node.results):
-            raising.run([node], shared)
-    shared = {value: array for value, array in shared.items() if value not in shapes}
-    left = [node for node in cone if not all(value in shared for value in node.results)]
-    known = {x, *shared, *(value for node in left for value in node.results)}
-    # A value taken to differ between walkers has a reader that does not, or is an argument beside the positions.
-    if whole := [value for node in left for value in reads(node) if value not in known]:
-        reason = f"the walkers cannot be taken in parts: {whole[0]} ({whole[0].type}) is shared by all of them"
-        raise NotALaplacian(Ground.NOT_IN_PARTS, reason, whole[0].producer)
-    return shared

@@ -37,7 +37,6 @@ from fusionlab.hlo.loops import Loop
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values, reads, walk
 from fusionlab.passes.fuse_jvp_replay import equal_inputs
-from fusionlab.passes.fuse_jvp_replay.combinations import small_fraction
 from fusionlab.passes.fuse_jvp_replay.directions import UnitRows
 from fusionlab.passes.fuse_jvp_replay.evaluating import (
     DRAWS,
@@ -48,8 +47,8 @@ from fusionlab.passes.fuse_jvp_replay.evaluating import (
     walkers_to_evaluate,
 )
 from fusionlab.passes.fuse_jvp_replay.guards import Complaint, along_matrices, told_apart
-from fusionlab.passes.fuse_jvp_replay.identify import coordinates_of
-from fusionlab.passes.fuse_jvp_replay.recognise import NotALaplacian, is_float
+from fusionlab.passes.fuse_jvp_replay.no_laplacian import NotALaplacian
+from fusionlab.passes.fuse_jvp_replay.rationals import small_fraction
 from fusionlab.passes.refusals import Ground
 
 _FIRST = ((3, 0.0),)
@@ -72,17 +71,17 @@ class Cut:
     order 2, axes (i, j)   H d, whose axes i to j count coordinates          order 1    g . d
     order 2, axes None     d . H d
 
-    ``rows`` are the axes, without those of coordinates, that count rows: those with which it was compared.
+    ``rows`` are the axes, without those of coordinates, that count the rows of the seed.
     """
 
     value: Value
     place: Place
     seed: UnitRows
     axes: tuple[int, int] | None
+    rows: tuple[int, int]
     order: int = 2
     output: Value | None = None
     scale: float = 1.0
-    rows: tuple[int, int] | None = None
 
     @property
     def of(self) -> Value:
@@ -90,25 +89,9 @@ class Cut:
         assert self.output is not None
         return self.output
 
-    def rows_of(self, shape: Sequence[int], output: Sequence[int]) -> tuple[int, int] | None:
-        """The axes of the value of ``shape``, without those of coordinates, that count rows; the others are those of an
-        output of shape ``output``. None if they are not."""
-        if self.rows is not None:
-            return self.rows
-        first, end = self.axes or (0, 0)
-        rest = [*shape[:first], *shape[end:]]
-        others = [n for n in output if n > 1]
-        for i in range(len(rest) + 1):
-            for j in range(i, len(rest) + 1):
-                if math.prod(rest[i:j]) == self.seed.rows and [n for n in (*rest[:i], *rest[j:]) if n > 1] == others:
-                    return i, j
-        return None
-
-    def placed(self, rows: Any, shape: Sequence[int], output: Sequence[int]) -> Any:
-        """``rows`` [T, R, *output, K] (without K for scalars) as arrays [T, *shape] of the value."""
-        found = self.rows_of(shape, output)
-        assert found is not None
-        (i, j), (first, end) = found, self.axes or (0, 0)
+    def placed(self, rows: Any, shape: Sequence[int]) -> Any:
+        """``rows`` [T, R, *F, K] (without K for scalars) as arrays [T, *shape] of the value."""
+        (i, j), (first, end) = self.rows, self.axes or (0, 0)
         rest, inner = [*shape[:first], *shape[end:]], shape[first:end]
         array = rows.reshape(len(rows), *rest[i:j], *rest[:i], *rest[j:], *inner)
         array = jnp.moveaxis(array, range(1, 1 + j - i), range(1 + i, 1 + j))
@@ -116,17 +99,17 @@ class Cut:
 
     def contracted(self, field: PrimeField, array: Array, by: Array, output: Sequence[int]) -> Array | None:
         """[draws, R, *output] from the residues of the value: of rows their products with ``by`` [draws, K]."""
-        shape = array.shape[1:]
-        found = self.rows_of(shape, output)
-        if found is None:
-            return None
-        (i, j), (first, end) = found, self.axes or (0, 0)
+        (i, j), (first, end) = self.rows, self.axes or (0, 0)
         if self.axes is not None:
+            if math.prod(array.shape[first + 1 : end + 1]) != by.shape[-1]:
+                return None  # of fewer walkers: the axes are theirs
             array = np.moveaxis(array, range(first + 1, end + 1), range(array.ndim - (end - first), array.ndim))
             array = array.reshape(*array.shape[: array.ndim - (end - first)], -1)
             by = by.reshape(len(by), *(1,) * (array.ndim - 2), -1)
             array = field.sum(field.multiply(array, by), (array.ndim - 1,))
         array = np.moveaxis(array, range(i + 1, j + 1), range(1, j - i + 1))
+        if array.size != len(array) * self.seed.rows * math.prod(output):
+            return None
         return array.reshape(len(array), self.seed.rows, *output)
 
 
@@ -227,7 +210,7 @@ class ProductTrial(Evaluation):
         deadline: float = math.inf,
         seconds: float = math.inf,
     ) -> None:
-        self.subject, self.seconds = "the sum over directions", seconds
+        self.subject, self.seconds = subject_of(places), seconds
         self.flat, self.places, self.x, self.walkers, self.outputs = flat, places, x, leading, list(outputs)
         self.deadline, self.prepared = deadline, Prepared()
         self.coordinates = coordinates_of(flat, x, leading)
@@ -277,7 +260,7 @@ class ProductTrial(Evaluation):
         """Values that have one number per coordinate of some output, and depend on x but on no direction."""
         dependent, count = reached(self.flat, [self.x]), self.coordinates.count
         inner = self.x.type.shape[self.walkers :]
-        shapes = {(*v.type.shape, *each) for v in self.outputs for each in (inner, (count,))}
+        shapes = {(*v.type.shape, *each) for v in self.outputs for each in (inner, (count,))} | {self.x.type.shape}
         directed = reached(self.flat, self.constants)
         for place in self.places:
             if place.loop is not None:
@@ -301,7 +284,7 @@ class ProductTrial(Evaluation):
             for node in towards_results(place):
                 for value in node.results:
                     seeds = by.get(value, set())
-                    if not seeds or degree[value] == _MOST or not is_float(value) or value in apart:
+                    if not seeds or degree[value] == _MOST or value.dtype not in ops.WIDE_FLOATS or value in apart:
                         continue
                     seed, size = alike[min(seeds)][0], math.prod(value.type.shape)
                     several = [each for at in seeds for each in alike[at]]
@@ -309,11 +292,20 @@ class ProductTrial(Evaluation):
                         self.together.update(several)
                     if len(seeds) > 1:
                         continue
-                    for each in counts:
-                        if size == seed.rows * each * count and degree[value] == 1:
-                            yield from (Cut(value, place, seed, axes) for axes in _intervals(value.type.shape, count))
-                        if size == seed.rows * each:
-                            yield Cut(value, place, seed, None)
+                    for axes, rows in self._axes_of(value.type.shape, seed.rows):
+                        if axes is None or degree[value] == 1:
+                            yield Cut(value, place, seed, axes, rows)
+
+    def _axes_of(self, shape: tuple[int, ...], rows: int) -> Iterator[tuple[tuple[int, int] | None, tuple[int, int]]]:
+        """The axes of a value of ``shape`` that may count coordinates, or None, and among the others ``rows``, where
+        those that are left are those of an output."""
+        outputs = {tuple(n for n in v.type.shape if n > 1) for v in self.outputs}
+        for axes in (None, *_intervals(shape, self.coordinates.count)):
+            first, end = axes or (0, 0)
+            rest = (*shape[:first], *shape[end:])
+            for i, j in [(0, 0)] if rows == 1 else _intervals(rest, rows):
+                if tuple(n for n in (*rest[:i], *rest[j:]) if n > 1) in outputs:
+                    yield axes, (i, j)
 
     def _lowered(self, stopped: tuple[Value, ...], options: Options) -> FunctionView:
         """One program of few walkers: ``_Derivatives``, of the inputs, directions d and e [K], and scalars u and v [R].
@@ -392,8 +384,6 @@ class ProductTrial(Evaluation):
 
     def matches(self, stopped: tuple[Value, ...], options: Options) -> tuple[list[Cut], set[tuple[Value, Value]]]:
         """The cuts that are derivatives of an output in all draws, and pairs of a gradient and its output."""
-        if not self.candidates:
-            return [], set()
         lowered, count = self.lowered(stopped, options), len(self.outputs)
         pairs = [(cut, f, order) for cut in self.candidates for f in range(count)
                  for order in ((2,) if cut.axes is not None else (2, 1))]  # fmt: skip
@@ -420,8 +410,7 @@ class ProductTrial(Evaluation):
         cuts = []
         for (cut, f, order), residues in alive.items():
             if len(residues) == len(DRAWS) and (factor := small_fraction(residues)) is not None:
-                rows = cut.rows_of(self.raising.shape(cut.value), self.raising.shape(self.outputs[f]))
-                cuts.append(replace(cut, order=order, output=self.outputs[f], scale=factor, rows=rows))
+                cuts.append(replace(cut, order=order, output=self.outputs[f], scale=factor))
         return cuts, {(self.gradients[i], self.outputs[f]) for i, f in gradients}
 
     def results(self, arrays: Sequence[Array], arguments: Sequence[Drawn]) -> _Derivatives:
@@ -434,7 +423,7 @@ class ProductTrial(Evaluation):
         values, seconds, slopes = some(count), some(forms * count), some((2 if forms == 3 else 1) * count)
         gradients, own = some(len(self.gradients)), some(len(self.candidates))
         directions = [held.array for held in arguments[-4:]]
-        cuts = {(cut.value, cut.axes): array for cut, array in zip(self.candidates, own, strict=True)}
+        cuts = {cut.value: array for cut, array in zip(self.candidates, own, strict=True)}
         return _Derivatives(values, seconds, slopes, gradients, cuts, directions)
 
 
@@ -447,7 +436,7 @@ class _Derivatives:
     seconds: list[Array]
     slopes: list[Array]
     gradients: list[Array]
-    cuts: Mapping[tuple[Value, tuple[int, int] | None], Array]
+    cuts: Mapping[Value, Array]
     directions: list[Array]
 
     def both(self, field: PrimeField, cut: Cut, f: int, order: int) -> tuple[Array | None, Array | None]:
@@ -455,7 +444,7 @@ class _Derivatives:
         d, e, u, v = self.directions
         count, rows = len(self.values), cut.seed.rows
         shape = self.values[f].shape[1:]
-        ours = cut.contracted(field, self.cuts[cut.value, cut.axes], d if rows == 1 else e, shape)
+        ours = cut.contracted(field, self.cuts[cut.value], d if rows == 1 else e, shape)
         if ours is None:
             return None, None
         if order == 1:
@@ -508,6 +497,28 @@ def _ratio(ours: Array, expected: Array, p: int) -> int | None:
         return None
     number = int(a[at[0]]) * pow(int(b[at[0]]), -1, p) % p
     return number if number and not ((a - number * b) % p).any() else None
+
+
+def coordinates_of(flat: FunctionView, x: Value, walkers: int) -> Coordinates:
+    """Those of ``x`` [*walkers, ...], one to three of each electron by its last axis, or by the longest of a reshape's.
+
+    Of a vector that is not reshaped, 3 if it can be divided by 3. What is grouped in another way than in the program
+    has fewer directions that are known to be zero, and ties of other coordinates.
+    """
+    count = math.prod(x.type.shape[walkers:])
+    reshaped = [node.results[0] for node in flat.nodes if node.op is ops.RESHAPE and node.operands[0] is x]
+    for values in ([x], reshaped):
+        inner = [value.type.shape[walkers:] for value in values]
+        fitting = [e[-1] for e in inner if len(e) > 1 and math.prod(e) == count and e[-2] > 1 and e[-1] <= 3]
+        if fitting:
+            return Coordinates(count // max(fitting), max(fitting))
+    each = 1 if count % 3 else 3
+    return Coordinates(count // each, each)
+
+
+def subject_of(places: Sequence[Place]) -> str:
+    """The name in messages of what adds up the products of ``places``."""
+    return "the loop" if any(place.loop is not None for place in places) else "the sum over directions"
 
 
 def towards_results(place: Place) -> list[Node]:

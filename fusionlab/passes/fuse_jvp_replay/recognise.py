@@ -25,33 +25,14 @@ from fusionlab.hlo.loops import Counter, Invariant, Loop, Stacked, Sum
 from fusionlab.hlo.ops import WIDE_FLOATS
 from fusionlab.hlo.replay import Replay, identity_extent
 from fusionlab.hlo.view import FunctionView, Node, Region, TensorType, Value, reads
+from fusionlab.passes.fuse_jvp_replay.no_laplacian import NoMatch
 from fusionlab.passes.fuse_jvp_replay.unit_vectors import unit_vectors
-from fusionlab.passes.refusals import Ground, Refusal
+from fusionlab.passes.refusals import Ground
 
 _SOLVES = (ops.TRIANGULAR_SOLVE, ops.CUSTOM_CALL)
 """Ops that solve a system of equations whose right-hand side is the second operand."""
 _MOST_TARGETS = 6
 _MOST_SIZES = 3
-
-
-class NotALaplacian(Refusal):
-    """A sum is not the Laplacian of a value of the program; the message says what was tried."""
-
-
-class NoMatch(NotALaplacian):
-    """The sum equals the Laplacian of no candidate in all draws, or there is no candidate."""
-
-
-class UncoveredMatch(NotALaplacian):
-    """The sum equals a Laplacian in all draws, but has properties that draws do not cover."""
-
-
-class Unevaluated(Refusal):
-    """A sum has no value in a prime field: an op is not raised, or has no exact meaning."""
-
-
-class LimitReached(NotALaplacian):
-    """The sum cannot be evaluated within the limits of time and memory."""
 
 
 @dataclass(frozen=True)

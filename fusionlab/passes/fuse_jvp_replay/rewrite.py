@@ -33,14 +33,9 @@ from fusionlab.passes.fuse_jvp_replay.directions import seeds_of_loop
 from fusionlab.passes.fuse_jvp_replay.emit import Emission
 from fusionlab.passes.fuse_jvp_replay.entry import JointEntry, RewrittenEntry
 from fusionlab.passes.fuse_jvp_replay.identify import MOST_SECONDS_WITH_WEIGHTS, Laplacian
+from fusionlab.passes.fuse_jvp_replay.no_laplacian import LimitReached, NoMatch, NotALaplacian, UncoveredMatch
 from fusionlab.passes.fuse_jvp_replay.products import Place
-from fusionlab.passes.fuse_jvp_replay.recognise import (
-    LimitReached,
-    NoMatch,
-    NotALaplacian,
-    TraceCandidate,
-    UncoveredMatch,
-)
+from fusionlab.passes.fuse_jvp_replay.recognise import TraceCandidate
 from fusionlab.passes.fuse_jvp_replay.region_views import (
     RaisingWithRegion,
     enclosing_regions,

@@ -29,9 +29,9 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.loops import Stacked, Sum, accumulated_by
 from fusionlab.hlo.view import FunctionView, Node, Value, free_values, reads
-from fusionlab.passes.fuse_jvp_replay.combinations import rational
+from fusionlab.passes.fuse_jvp_replay.no_laplacian import UncoveredMatch
 from fusionlab.passes.fuse_jvp_replay.products import Cut, ProductTrial, is_affine
-from fusionlab.passes.fuse_jvp_replay.recognise import UncoveredMatch
+from fusionlab.passes.fuse_jvp_replay.rationals import rational
 from fusionlab.passes.refusals import Ground
 
 _DRAWS = tuple(
@@ -50,6 +50,8 @@ class Weights:
 
     ``real`` and ``imaginary`` are a [C][K], exact; the latter empty for a real target. ``axis`` of the target counts C,
     or is None and C is 1. f is what the program has for coordinate ``unit``, of which a is 1, or 1 if there is none.
+    ``of_program``: a are what the program has for each coordinate, the same for all walkers, as masses that are
+    arguments; ``real`` has ones instead.
     """
 
     output: Value
@@ -57,6 +59,7 @@ class Weights:
     imaginary: Rows = ()
     axis: int | None = None
     unit: int | None = None
+    of_program: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,13 @@ class Tail:
                 needed.difference_update(node.results)
                 needed.update(v for v in self._read(node) if v not in self.outer and v not in known)
         return found[::-1]
+
+    def every_node(self, known: Collection[Value]) -> list[Node]:
+        """The nodes that the targets need where ``known`` values are given; of loops with cuts, those of a trip."""
+        nodes = list[Node]()
+        for node in self._live(self.targets, known):
+            nodes += self.inside[node] if node in self.loops else [node]
+        return nodes
 
     def before(self, known: Collection[Value]) -> list[Node]:
         """The nodes without directions that the targets need where ``known`` values are given."""
@@ -180,7 +190,7 @@ def _goes_on(node: Node, directed: set[Value], given: Collection[Value]) -> bool
 
 def array_of(cut: Cut, raising: Raising, of: Any, off_diagonal: Any = None) -> Any:
     """The array of ``cut`` where the diagonal (or the slopes) [*F, K] is ``of``; [T, *shape], without T of no loop."""
-    shape, output = raising.shape(cut.value), raising.shape(cut.of)
+    shape = raising.shape(cut.value)
     places = cut.seed.places.reshape(len(cut.seed.places), -1)  # [T, R]
     dtype = raising.dtype(cut.value.type)
     if cut.axes is None:
@@ -191,7 +201,7 @@ def array_of(cut: Cut, raising: Raising, of: Any, off_diagonal: Any = None) -> A
         if off_diagonal is not None:
             others = jnp.moveaxis(off_diagonal[..., places, :], (-3, -2), (0, 1))
             rows = rows + (1 - at).astype(dtype) * others
-    placed = cut.placed((rows * np.asarray(cut.scale, dtype)).astype(dtype), shape, output)
+    placed = cut.placed((rows * np.asarray(cut.scale, dtype)).astype(dtype), shape)
     return placed if cut.place.loop is not None else placed[0]
 
 
@@ -310,6 +320,9 @@ class _Sample:
             unit = _numbers(field, term, self.units[at].ndim)
             if term.unit is not None:
                 unit = field.multiply(unit, self.units[at][:, term.unit : term.unit + 1])
+            if term.of_program:
+                first = self.units[at].reshape(*self.units[at].shape[:2], -1)[..., 0]
+                unit = first.reshape(*first.shape, *(1,) * (unit.ndim - 2))
             unit = np.broadcast_to(unit, self.units[at].shape)
             total = field.add(total, _along(field, unit, self.diagonals[at], term.axis))
         return total
@@ -385,6 +398,8 @@ def _of_output(output: Value, at: int, axis: int | None, samples: Mapping[int, S
         constant = _constants(relative)
         if constant is not None and unit is not None:
             return Weights(output, *constant, axis=axis, unit=unit)
+    if all((each == each[..., :1]).all() for each in by_prime.values()):
+        return Weights(output, ((Fraction(1),) * next(iter(by_prime.values())).shape[1],), of_program=True)
     return None
 
 

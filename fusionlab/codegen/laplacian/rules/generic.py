@@ -73,7 +73,7 @@ def _derived(state: State, node: Node, is_linear: bool) -> list[Jet | None]:
 
 
 def varying_results(node: Node, varying: Sequence[Value]) -> set[Value]:
-    """Results of ``node`` that depend on ``varying``, which it reads; of a loop, not those that are carried unchanged."""
+    """Results of ``node`` that depend on ``varying``, which it reads; of a loop, not what is carried unchanged."""
     return reached(node, varying).intersection(node.results)
 
 
