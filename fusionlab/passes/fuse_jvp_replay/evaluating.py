@@ -24,14 +24,14 @@ from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.value_numbers import simplified_view
 from fusionlab.hlo.view import FunctionView, Node, Value
 from fusionlab.passes.fuse_jvp_replay import equal_inputs
-from fusionlab.passes.fuse_jvp_replay.guards import Complaint
+from fusionlab.passes.fuse_jvp_replay.guards import FEWEST_WALKERS, Complaint
 from fusionlab.passes.fuse_jvp_replay.no_laplacian import LimitReached, NotALaplacian, Unevaluated
 from fusionlab.passes.fuse_jvp_replay.singularity import singularity_tests
 from fusionlab.passes.refusals import Ground, refused
 
 FEW_ENOUGH = 64
 """The largest number of walkers of which all are evaluated."""
-_FEWEST_WALKERS, _MOST_WALKERS = 2, 16
+_MOST_WALKERS = 16
 _FLOPS = 1e8
 """The number of walkers that are evaluated: of about so many FLOPs together in the program, within these limits."""
 AT_ONCE, MOST_ELEMENTS = 2**26, 2**28
@@ -136,7 +136,7 @@ class Evaluation:
 
 def walkers_to_evaluate(per_walker: float) -> int:
     """The number of walkers that are evaluated, of so many FLOPs each."""
-    return int(np.clip(_FLOPS / max(per_walker, 1), _FEWEST_WALKERS, _MOST_WALKERS))
+    return int(np.clip(_FLOPS / max(per_walker, 1), FEWEST_WALKERS, _MOST_WALKERS))
 
 
 def resized(marks: Mapping[int, Marks], walkers: Sequence[int], few: int) -> dict[Value, tuple[int, ...]]:
@@ -145,7 +145,7 @@ def resized(marks: Mapping[int, Marks], walkers: Sequence[int], few: int) -> dic
     longest = max(marks, key=lambda axis: walkers[axis], default=None)
     shapes: dict[Value, tuple[int, ...]] = {}
     for axis, of_axis in marks.items():
-        to = min(walkers[axis], few if axis == longest else min(few, _FEWEST_WALKERS))
+        to = min(walkers[axis], few if axis == longest else min(few, FEWEST_WALKERS))
         shapes = resized_shapes(of_axis, walkers[axis], to, shapes)
     return shapes
 

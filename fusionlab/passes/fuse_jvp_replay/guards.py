@@ -16,7 +16,17 @@ import numpy as np
 from fusionlab.codegen.raising.rules.contraction import least_precise
 from fusionlab.equivalence.exact.coverage import DataIntegers, indices_of, makes_integers
 from fusionlab.hlo import ops
-from fusionlab.hlo.batch_axes import FactorKind, Indices, Marks, factors_along, factors_of, keeps_apart, varies
+from fusionlab.hlo.batch_axes import (
+    Factor,
+    FactorKind,
+    Indices,
+    Marks,
+    factors_along,
+    factors_of,
+    keeps_apart,
+    values_of,
+    varies,
+)
 from fusionlab.hlo.constants import constant_behind, fold, number_of
 from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.value_numbers import ValueNumbers
@@ -30,6 +40,8 @@ _INDEX_ARITHMETIC = (
     ops.TRANSPOSE,
 )  # fmt: skip
 
+FEWEST_WALKERS = 2
+"""The fewest walkers that are evaluated: no fewer are kept along any axis."""
 _ALIKE = (FactorKind.PASSED, FactorKind.NEW)
 """What ops may do along walkers of which a few represent all."""
 _OF_MATRICES = ("factorisation", "triangular-solve", "fft")
@@ -245,7 +257,7 @@ def told_apart(nodes: Iterable[Node], axes: Marks) -> Complaint | None:
     for node in nodes:
         if node.op.control_flow:
             returned.update(value for region in node.regions for value in region.returns)
-        if any(factor.kind not in _ALIKE for factor in factors_along(node, axes)):
+        if not all(_is_alike(factor, node) for factor in factors_along(node, axes)):
             return _unlike(node)
         indices = Indices.of(node)
         if indices is not None and _differ_by_constants(indices, axes, differing):
@@ -280,6 +292,13 @@ def by_integers(nodes: Iterable[Node], integers: Iterable[Value]) -> Node | None
             return node
         found.update(node.results)
     return None
+
+
+def _is_alike(factor: Factor, node: Node) -> bool:
+    """True if ``factor`` does the same at a few walkers. A sum over all that are evaluated is one over these alone."""
+    if factor.kind is FactorKind.REDUCED:
+        return all(values_of(node)[at].type.shape[axis] <= FEWEST_WALKERS for at, axis in factor.places)
+    return factor.kind in _ALIKE
 
 
 def along_matrices(nodes: Iterable[Node], axes: Marks) -> Complaint | None:

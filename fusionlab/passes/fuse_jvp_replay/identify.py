@@ -48,7 +48,13 @@ from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import FunctionView, Node, Value, reads, walk
 from fusionlab.passes.fuse_jvp_replay import combinations, equal_inputs
 from fusionlab.passes.fuse_jvp_replay.combinations import Combination
-from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS, Evaluation, resizable, resized, walkers_to_evaluate
+from fusionlab.passes.fuse_jvp_replay.evaluating import (
+    DRAWS,
+    Evaluation,
+    resizable,
+    resized,
+    walkers_to_evaluate,
+)
 from fusionlab.passes.fuse_jvp_replay.guards import (
     Complaint,
     DiscreteValues,

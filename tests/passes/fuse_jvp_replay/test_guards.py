@@ -99,6 +99,29 @@ def test_places_that_tell_walkers_apart(name):
     assert_refused(in_the_first_direction(PLACES[name]), MANY, why="tells walkers apart")
 
 
+def times_walkers(x):
+    """A replay without ``vmap``, and as a factor the number of walkers, counted in the program."""
+    count = (x[:, 0] * 0 + 1).sum()
+    push = jax.linearize(jax.grad(lambda x: jax.vmap(wide)(x).sum()), x)[1]
+    rows = jnp.eye(x.shape[1])
+
+    def add(k, total):
+        return total + count * push(jnp.broadcast_to(rows[k], x.shape))[:, k]
+
+    return jax.vmap(wide)(x), jax.lax.fori_loop(0, len(rows), add, jnp.zeros(len(x)))
+
+
+def wide(y):
+    return jnp.tanh(y @ W).sum() ** 2
+
+
+def test_walkers_that_are_counted(run_raised):
+    """A sum over a few walkers is another number."""
+    many = np.random.default_rng(3).standard_normal((70, 3))
+    assert_rewritten(run_raised, times_walkers, many[:17])
+    assert_refused(times_walkers, many, why="tells walkers apart")
+
+
 def with_a_matrix(of, summed=psi):
     """``of`` the values of all walkers [B, B], and the sums over directions of ``summed`` of each."""
 

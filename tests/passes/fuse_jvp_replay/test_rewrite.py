@@ -9,7 +9,7 @@ import pytest
 from fusionlab.hlo import lowering
 from fusionlab.passes.collapse_replay import CollapseReplay
 from fusionlab.passes.fuse_jvp_replay import candidates, rewrite
-from fusionlab.passes.fuse_jvp_replay.recognise import UncoveredMatch
+from fusionlab.passes.fuse_jvp_replay.no_laplacian import UncoveredMatch
 from fusionlab.passes.fuse_jvp_replay.rewrite import Findings
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.refusals import Ground
