@@ -76,8 +76,14 @@ class LedgerDiff:
 
     @property
     def is_same(self) -> bool:
-        """True if both ledgers have the same launches, copies and memory."""
-        return not self.changes and all(old == new for _, old, new in self.figures() if old is not None)
+        """True if both ledgers have the same launches, copies and memory, as far as both know them."""
+        known = [(old, new) for _, old, new in self.figures() if old is not None and new is not None]
+        return not self.changes and all(old == new for old, new in known)
+
+    @property
+    def is_memory_known(self) -> bool:
+        """True if both sides know their temporary memory."""
+        return self.before.temp_bytes is not None and self.after.temp_bytes is not None
 
     def figures(self) -> list[tuple[str, float | None, float | None]]:
         """The totals: name, before, after; None where a side does not know it."""
@@ -346,15 +352,15 @@ def _held(items: Sequence[_Item], other: _LedgerSide, words: str) -> Iterable[st
     if not holders:
         holders = _shared(items, other)
     if holders:
-        names = [name for name, _ in holders.most_common(_MOST_NAMES)]
+        names = sorted(holders, key=lambda name: (-holders[name], name))[:_MOST_NAMES]
         more = f" and {len(holders) - len(names)} more" if len(holders) > len(names) else ""
         yield f"its op {words} {', '.join(names)}{more}"
 
 
 def _shared(items: Sequence[_Item], other: _LedgerSide) -> Counter[str]:
     """The kernels of the other side that hold at least half of the ops of ``items``, by how many they hold."""
-    parts = {part for one in items for part in one.parts}
-    holders = Counter(name for part in parts for name in {one.name for one in other.holding(part)})
+    parts = dict.fromkeys(part for one in items for part in one.parts)
+    holders = Counter(name for part in parts for name in dict.fromkeys(one.name for one in other.holding(part)))
     return Counter({name: count for name, count in holders.items() if count >= _UNLIKE * len(parts)})
 
 
@@ -363,8 +369,8 @@ def _kept_apart(new: Sequence[_Item], old: Sequence[_Item], side: _LedgerSide) -
     before = {one.name for one in old}
     causes = Counter(side.refusals[one.name] for one in new if one.name in side.refusals and one.name not in before)
     causes = Counter({cause: count for cause, count in causes.items() if not _IS_RESULT.search(cause)})
-    for cause, _ in causes.most_common(1):
-        yield f"XLA keeps it apart: {cause}"
+    if causes:
+        yield f"XLA keeps it apart: {min(causes, key=lambda cause: (-causes[cause], cause))}"
 
 
 def _summary(

@@ -1,9 +1,12 @@
 """What changed between two ledgers, and why, on HLO by hand."""
 
+import dataclasses
+
 import pytest
 
 from fusionlab.ledger.changes import compare_ledgers
 from fusionlab.ledger.saved import ledger_record
+from fusionlab.report.tables.changes import verdict
 from tests.ledger.by_hand import compiled_of
 
 
@@ -34,6 +37,30 @@ def test_equal_programs_are_the_same():
     found = changes(TWO, TWO)
     assert (found.is_same, found.changes, found.matched, found.summary) == (True, (), (2, 2), ())
     assert found.to_json()["same"]
+
+
+def test_what_one_side_does_not_know_is_no_difference_of_either():
+    known = ledger_of(TWO)
+    unknown = dataclasses.replace(known, temp_bytes=None, refusals=None)
+    for sides in ((known, unknown), (unknown, known)):
+        found = compare_ledgers(*sides)
+        assert found.is_same
+        assert verdict(found) == "hand on a100: the same 2 launches and copies; memory is not known"
+    assert verdict(compare_ledgers(known, known)).endswith("the same 2 launches, copies and memory")
+
+
+def test_equally_frequent_holders_and_causes_are_said_by_name():
+    # the order of a set differs from run to run
+    three = [f"k{i}" for i in (2, 0, 1)]
+    rows = [dataclasses.replace(ledger_of(TWO).rows[0], name=name, op="mix", parts=("a/sin", "a/exp")) for name in three]
+    gone = dataclasses.replace(rows[0], name="gone", scope="z", source="z.py:1", op="other", family="gemm")
+    before = dataclasses.replace(ledger_of(TWO), rows=(gone,))
+    (went,) = [
+        one
+        for one in compare_ledgers(before, dataclasses.replace(before, rows=tuple(rows))).changes
+        if one.what == "went"
+    ]
+    assert went.why == ("its op is now in k0, k1, k2",)
 
 
 def test_lines_that_moved_and_layers_that_were_numbered_anew_are_no_change():

@@ -61,7 +61,8 @@ def verdict(found: LedgerDiff) -> str:
     sides = f"{old.name} -> {new.name}" if old.name != new.name else old.name
     on = f"on {old.target}" if old.target == new.target else f"on {old.target} -> {new.target}"
     if found.is_same:
-        return f"{sides} {on}: the same {old.dynamic_launches:,} launches, copies and memory"
+        alike = "launches, copies and memory" if found.is_memory_known else "launches and copies; memory is not known"
+        return f"{sides} {on}: the same {old.dynamic_launches:,} {alike}"
     more = new.dynamic_launches - old.dynamic_launches
     counts = f"{old.dynamic_launches:,} launches become {new.dynamic_launches:,} ({more:+,})"
     return f"{sides} {on}: {counts}" if more else f"{sides} {on}: {old.dynamic_launches:,} launches on both sides"
