@@ -387,9 +387,16 @@ def _summary(
             old, new = ([one for group in unrolled for one in group[i]] for i in (0, 1))
             yield f"unrolled: {_sites(old)} of {_runs(old):,} runs became {_sites(new)} of {_runs(new):,}"
     if before.conditionals > after.conditionals:
-        yield f"conditionals: {before.conditionals} before, {after.conditionals} after: both branches now run"
+        run = ": both branches now run" if _idle_now_runs(*sides) else ""
+        yield f"conditionals: {before.conditionals} before, {after.conditionals} after{run}"
     elif before.conditionals < after.conditionals:
         yield f"conditionals: {before.conditionals} before, {after.conditionals} after: one branch of each runs"
+
+
+def _idle_now_runs(before: _LedgerSide, after: _LedgerSide) -> bool:
+    """True if an op that ran in no kernel of ``before``, as the shorter branch of a conditional, runs in ``after``."""
+    idle = (one for one in before.idle if one.kind == "launch" and _is_branch(one))
+    return any(after.holding(one.part) and not before.holding(one.part) for one in idle)
 
 
 def _loop_of(items: Sequence[_Item]) -> bool:

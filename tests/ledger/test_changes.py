@@ -185,6 +185,14 @@ def test_a_conditional_that_became_a_select_is_said():
     assert gone.why == ("c1 is now in a branch of a conditional, which is not counted",)
 
 
+def test_a_conditional_that_is_gone_with_a_branch_is_not_called_a_select():
+    for kept in (("heavy/sin", "sine", 5), ("light/cos", "cosine", 7)):
+        alone = program(op("s", kept[1], "%x", kept[0], kept[2]), result="s")
+        found = changes(branched(), alone)
+        runs = ": both branches now run" if kept[1] == "cosine" else ""
+        assert found.summary == (f"conditionals: 1 before, 0 after{runs}",)
+
+
 @pytest.mark.parametrize("scale", [1, 3])
 def test_matched_launches_and_changes_sum_to_the_difference(scale):
     for before, after in ((TWO, FUSED), (looped(4, scale), TWO), (branched(), looped(2, scale))):
