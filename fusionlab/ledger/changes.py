@@ -1,11 +1,11 @@
 """Two ledgers side by side: launches and copies that appeared, went, grew or shrank, and why.
 
-Launches are matched in groups, by the first of five keys that both sides have: scope, source line and structure (op,
+Launches are matched in groups, by the first of six keys that both sides have: scope, source line and structure (op,
 transformation, family); scope without the numbers of layers, and structure (the file was edited above); source line
 and structure (a scope was renamed); source line, op and family (another transformation); op, family and size (another
-spelling). What is in no group of the other side
-appeared or went. A change is explained by what can be read from the ledgers: trips of loops, branches of conditionals,
-the kernel of the other side that holds the op, XLA's refusals.
+spelling); structure alone for matrix products and convolutions. What is in no group of the other side appeared or went.
+A change is explained by what can be read from the ledgers: trips of loops, branches of conditionals, the kernel of the
+other side that holds the op, XLA's refusals.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ _TOP_LEVEL = re.compile(r"^jit\([^()]*\)/?")
 _LEAST_BYTES_SHARE = 0.01
 """A matched group whose launches are equal has changed if its bytes changed by more than this."""
 _UNLIKE = 0.5
+_LIBRARY = ("gemm", "convolution")
+"""Few kernels, each of its own op: those of one structure are alike wherever they are."""
+_SOURCE = re.compile(r" \(([^/]*:\d+)\)$")
 _MOST_NAMES = 3
 _IS_RESULT = re.compile(r"No users to fuse|result of the loop or program")
 """Refusals of kernels that make a result: nothing keeps them apart from a reader."""
@@ -179,13 +182,15 @@ _Group = tuple[tuple[_Item, ...], tuple[_Item, ...]]
 
 @dataclass(frozen=True)
 class _LedgerSide:
-    """One ledger: the items that run, those that do not, the kernels that hold an op, and the trips of its loops."""
+    """One ledger: the items that run, those that do not, the kernels that hold an op, the trips of its loops, and the
+    names of all ops in it, of those that run and of those that do not."""
 
     items: tuple[_Item, ...]
     idle: tuple[_Item, ...]
     refusals: dict[str, str]
     holders: dict[str, list[_Item]]
     trips: frozenset[int]
+    ops: tuple[frozenset[str], frozenset[str]]
 
     @staticmethod
     def of(ledger: LedgerRecord) -> _LedgerSide:
@@ -198,7 +203,8 @@ class _LedgerSide:
                     holders.setdefault(key, []).append(one)
         causes = {one.kernel: one.cause for one in reversed(ledger.refusals or ())}
         trips = frozenset(one.trips for one in running if one.inner_loop)
-        return _LedgerSide(running, tuple(one for one in every if not one.runs), causes, holders, trips)
+        idle = tuple(one for one in every if not one.runs)
+        return _LedgerSide(running, idle, causes, holders, trips, (_ops_of(running), _ops_of(idle)))
 
     def holding(self, part: str) -> list[_Item]:
         """The kernels with this op: those of its line, else those of a scope alike."""
@@ -225,6 +231,7 @@ _KEYS: tuple[Callable[[_Item], Hashable], ...] = (
     lambda one: (one.source, one.structure),
     lambda one: (one.source or one.name, one.op, one.family),
     lambda one: (one.op, one.family, one.bytes // one.runs),
+    lambda one: one.structure if one.family in _LIBRARY else one,
 )
 
 
@@ -298,14 +305,14 @@ def _why(group: _Group, what: str, sides: tuple[_LedgerSide, _LedgerSide]) -> It
     yield from known
     if new and items[0].kind == "launch":
         yield from _kept_apart(new, (), sides[1])
-    if not known and items[0].kind == "launch":
+    if not known and items[0].kind == "launch" and not any(_ops_of(items) & ops for ops in other.ops):
         yield "its op is new" if new else "its op is gone"
 
 
 def _elsewhere(items: Sequence[_Item], other: _LedgerSide, *, is_new: bool) -> Iterable[str]:
     """Where the work of ``items``, which only one side has, is on the other side."""
-    parts = {one.part for one in items}
-    if idle := [one for one in other.idle if one.part in parts and _is_branch(one)]:
+    keys = {key for one in items for key in _part_keys(one.part)}
+    if idle := [one for one in other.idle if _is_branch(one) and not keys.isdisjoint(_part_keys(one.part))]:
         left_out = "was in a branch of a conditional, which is not counted; it now always runs"
         yield f"{idle[0].name} {left_out if is_new else 'is now in a branch of a conditional, which is not counted'}"
     if items[0].kind == "launch":
@@ -396,7 +403,8 @@ def _summary(
 def _idle_now_runs(before: _LedgerSide, after: _LedgerSide) -> bool:
     """True if an op that ran in no kernel of ``before``, as the shorter branch of a conditional, runs in ``after``."""
     idle = (one for one in before.idle if one.kind == "launch" and _is_branch(one))
-    return any(after.holding(one.part) and not before.holding(one.part) for one in idle)
+    news = after.ops[0] - before.ops[0]
+    return any(one.op in news or (after.holding(one.part) and not before.holding(one.part)) for one in idle)
 
 
 def _loop_of(items: Sequence[_Item]) -> bool:
@@ -468,9 +476,22 @@ def _without_numbers(scope: str) -> str:
 def _part_keys(part: str) -> tuple[str, ...]:
     """What an op is found by on the other side: scope, op and line; then without the numbers of layers; then, in a
     scope of its own, without the line."""
-    path, _, source = _TOP_LEVEL.sub("", part).partition(" (")
+    path, source = _path_and_source(part)
     alike = _without_numbers(path)
     return tuple(dict.fromkeys((f"{path} ({source}", f"{alike} ({source}", *([alike] if "/" in path else []))))
+
+
+def _path_and_source(part: str) -> tuple[str, str]:
+    """``scope/op`` without the compiled function, and the line of an op as text."""
+    found = _SOURCE.search(part)
+    return _TOP_LEVEL.sub("", part[: found.start()] if found else part), found[1] if found else ""
+
+
+def _ops_of(items: Iterable[_Item]) -> frozenset[str]:
+    """The names of the ops in ``items``."""
+    return frozenset(
+        _path_and_source(part)[0].rpartition("/")[2] for one in items for part in (one.part, *one.parts)
+    ) - {""}
 
 
 def _size_text(size: float) -> str:

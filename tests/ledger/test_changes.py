@@ -109,6 +109,33 @@ def test_an_op_that_is_new_is_called_new():
     assert (gone.what, gone.more_launches, gone.why) == ("went", -1, ("its op is gone",))
 
 
+def test_an_op_of_the_same_name_elsewhere_is_not_called_new_or_gone():
+    more = program(op("a", "sine", "%x", "sin", 3), op("c", "cosine", "%a", "head/cos", 9), result="c")
+    fused = FUSED.replace("layer_0/exp", "encoder/cos").replace("source_line=4", "source_line=40")
+    gone = [one for one in changes(more, fused).changes if one.label == "head/cos"]
+    assert [one.why for one in gone] == [()]
+    idle = changes(more, branched().replace("light", "other").replace("source_line=7", "source_line=70"))
+    assert [one.why for one in idle.changes if one.label == "head/cos"] == [()]
+
+
+def test_an_op_in_a_branch_is_found_where_the_file_was_edited_above():
+    both = program(
+        op("s1", "sine", "%x", "heavy/sin", 5), op("s2", "sine", "%s1", "heavy/sin", 5),
+        op("c1", "cosine", "%x", "light/cos", 8), result="s2",
+    )  # fmt: skip
+    (new,) = changes(branched(), both).changes
+    assert new.why == ("c1 was in a branch of a conditional, which is not counted; it now always runs",)
+
+
+def test_products_are_matched_wherever_they_are():
+    row = dataclasses.replace(ledger_of(TWO).rows[0], op="dot_general", family="gemm", parts=())
+    sides = [
+        dataclasses.replace(ledger_of(TWO), rows=(dataclasses.replace(row, **changed),))
+        for changed in ({"scope": "a", "source": "a.py:1", "bytes": 100}, {"scope": "b", "source": "b.py:2"})
+    ]
+    assert compare_ledgers(*sides).matched == (1, 1)
+
+
 def looped(trips, inside=1):
     ops = "".join(op(f"s{i}", "sine", f"%s{i - 1}" if i else "%y", "while/body/layer/sin", 3) for i in range(inside))
     count = f'backend_config={{"known_trip_count":{{"n":"{trips}"}}}}, '
