@@ -82,9 +82,8 @@ def read_name(op_name: str) -> NameStack:
     function = ""
     if path and "jit" in path[0].markers:
         function = path[0].name
-    around = [frame for frame in path[1:] if frame != path[0]] if function else path
-    if function and around and around[0] is path[1] and _is_function(path[1], function):
-        del around[0]  # jit(value_and_grad(loss)) is named after loss
+    inside = path[2:] if function and _is_function(path[1:2], function) else path[1:]  # value_and_grad(loss) is "loss"
+    around = [frame for frame in inside if frame != path[0]] if function else path
     op = "" if not around or around[-1].markers else around[-1].name
     scopes = _scopes(around[:-1] if op else around)
     markers = [marker for frame in path for marker in frame.markers]
@@ -100,8 +99,9 @@ def _frame(part: str) -> Frame:
     return Frame(tuple(markers), part)
 
 
-def _is_function(frame: Frame, function: str) -> bool:
-    return "jit" in frame.markers and frame.name == function
+def _is_function(path: Sequence[Frame], function: str) -> bool:
+    """True if ``path`` begins with a jitted function of the name."""
+    return bool(path) and "jit" in path[0].markers and path[0].name == function
 
 
 def _differentiation(frame: Frame) -> list[str]:

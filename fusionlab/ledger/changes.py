@@ -11,6 +11,7 @@ other side that holds the op, XLA's refusals.
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -137,8 +138,30 @@ def compare_ledgers(before: LedgerRecord, after: LedgerRecord) -> LedgerDiff:
 
 
 @dataclass(frozen=True)
+class _LoopAround:
+    """The loops around an item: the ``name`` of the innermost, its trips times those of the loops around it (None where
+    unknown), and whether there are several."""
+
+    name: str
+    trips: int | None
+    is_nested: bool
+
+    @property
+    def words(self) -> str:
+        if self.trips is None:
+            return "in a loop of unknown trips"
+        return f"{self.trips:,} times in nested loops" if self.is_nested else f"in a loop of {self.trips:,} trips"
+
+    @property
+    def short(self) -> str:
+        if self.trips is None:
+            return "of unknown trips"
+        return f"nested of {self.trips:,} trips in all" if self.is_nested else f"of {self.trips:,} trips"
+
+
+@dataclass(frozen=True)
 class _Item:
-    """A launch site or a copy."""
+    """A launch site or a copy; ``has_unknown_loops`` where the trips of a loop of its program are not known."""
 
     kind: str
     name: str
@@ -152,6 +175,7 @@ class _Item:
     runs: int
     bytes: int
     parts: tuple[str, ...]
+    has_unknown_loops: bool
 
     @property
     def part(self) -> str:
@@ -163,9 +187,13 @@ class _Item:
         return "" if self.scope.startswith("jit(") else self.scope
 
     @property
-    def inner_loop(self) -> str:
-        """The innermost loop around it; "" outside of all loops."""
-        return next((name for name in reversed(self.loop.split("/")) if name and ":" not in name), "")
+    def loop_around(self) -> _LoopAround | None:
+        """The loops around it; None outside of all. A loop of unknown trip count was taken as one trip."""
+        names = [name for name in self.loop.split("/") if name and ":" not in name]
+        if not names:
+            return None
+        trips = None if self.has_unknown_loops and self.trips == 1 else self.trips
+        return _LoopAround(names[-1], trips, len(names) > 1)
 
     @property
     def structure(self) -> Hashable:
@@ -189,12 +217,13 @@ class _LedgerSide:
     idle: tuple[_Item, ...]
     refusals: dict[str, str]
     holders: dict[str, list[_Item]]
-    trips: frozenset[int]
+    trips: frozenset[int | None]
     ops: tuple[frozenset[str], frozenset[str]]
 
     @staticmethod
     def of(ledger: LedgerRecord) -> _LedgerSide:
-        every = [*(_of_row(row) for row in ledger.rows), *(_of_copy(copy) for copy in ledger.copies)]
+        unknown = bool(ledger.unknown_trip_loops)
+        every = [*(_of_row(row, unknown) for row in ledger.rows), *(_of_copy(copy, unknown) for copy in ledger.copies)]
         running = tuple(one for one in every if one.runs)
         holders: dict[str, list[_Item]] = {}
         for one in running:
@@ -202,7 +231,7 @@ class _LedgerSide:
                 for key in _part_keys(part):
                     holders.setdefault(key, []).append(one)
         causes = {one.kernel: one.cause for one in reversed(ledger.refusals or ())}
-        trips = frozenset(one.trips for one in running if one.inner_loop)
+        trips = frozenset(loop.trips for one in running if (loop := one.loop_around))
         idle = tuple(one for one in every if not one.runs)
         return _LedgerSide(running, idle, causes, holders, trips, (_ops_of(running), _ops_of(idle)))
 
@@ -211,17 +240,17 @@ class _LedgerSide:
         return next((self.holders[key] for key in _part_keys(part) if key in self.holders), [])
 
 
-def _of_row(row: LaunchRow) -> _Item:
+def _of_row(row: LaunchRow, unknown: bool) -> _Item:
     return _Item(
         "launch", row.name, row.scope, row.op, row.transform, row.source, row.family, row.loop, row.trip_count,
-        row.dynamic_launches, row.bytes, row.parts,
+        row.dynamic_launches, row.bytes, row.parts, unknown,
     )  # fmt: skip
 
 
-def _of_copy(copy: CopySite) -> _Item:
+def _of_copy(copy: CopySite, unknown: bool) -> _Item:
     return _Item(
         "copy", copy.name, copy.scope, copy.op, copy.transform, copy.source, copy.kind, copy.loop, copy.trip_count,
-        copy.dynamic_copies, copy.bytes, (),
+        copy.dynamic_copies, copy.bytes, (), unknown,
     )  # fmt: skip
 
 
@@ -317,24 +346,32 @@ def _elsewhere(items: Sequence[_Item], other: _LedgerSide, *, is_new: bool) -> I
         yield f"{idle[0].name} {left_out if is_new else 'is now in a branch of a conditional, which is not counted'}"
     if items[0].kind == "launch":
         yield from _held(items, other, "was in" if is_new else "is now in")
-    loops = {one.inner_loop: one.trips for one in items if one.inner_loop}
-    if loops and not other.trips.intersection(loops.values()):
-        yield f"it runs in a loop of {max(loops.values())} trips, which the other side does not have"
+    loops = [loop for one in items if (loop := one.loop_around)]
+    trips = {loop.trips for loop in loops}
+    may_be_any = other.trips and None in {*trips, *other.trips}
+    longest = _longest(loops)
+    if longest and not may_be_any and trips.isdisjoint(other.trips):
+        yield f"it runs {longest.words}, which the other side does not have"
 
 
 def _loops(old: Sequence[_Item], new: Sequence[_Item]) -> Iterable[str]:
     """Loops that were unrolled or rolled, and trips that changed."""
-    trips = [max(one.trips for one in items) for items in (old, new)]
-    runs = f"{_runs(old):,} runs before, {_runs(new):,} after"
-    if trips[0] == trips[1]:
+    loops = [_longest([loop for one in items if (loop := one.loop_around)]) for items in (old, new)]
+    before, after = (loop if loop and loop.trips != 1 else None for loop in loops)
+    runs = f"{_count(_runs(old), 'run')} before, {_runs(new):,} after"
+    if (before and before.trips) == (after and after.trips) and bool(before) == bool(after):
         return
-    if trips[1] == 1:
-        became = "unrolled" if len(new) >= _UNLIKE * len(old) * trips[0] else "gone"
-        yield f"its loop of {trips[0]} trips is {became}: {runs}"
-    elif trips[0] == 1:
-        yield f"it now runs in a loop of {trips[1]} trips: {runs}"
-    else:
-        yield f"its loop has {trips[1]} trips, before {trips[0]}: {runs}"
+    if before and not after:
+        flat = before.trips is not None and len(new) >= _UNLIKE * len(old) * before.trips
+        became = "unrolled" if flat else "gone"
+        are = f"nested loops of {before.trips:,} trips in all are" if before.is_nested and before.trips else ""
+        yield f"its {are or f'loop {before.short} is'} {became}: {runs}"
+    elif after and not before:
+        yield f"it now runs {after.words}: {runs}"
+    elif before and after and (before.is_nested or after.is_nested or None in (before.trips, after.trips)):
+        yield f"it runs {after.words}, before {before.words}: {runs}"
+    elif before and after:
+        yield f"its loop has {after.trips:,} trips, before {before.trips:,}: {runs}"
 
 
 def _branches(old: Sequence[_Item], new: Sequence[_Item]) -> Iterable[str]:
@@ -384,12 +421,12 @@ def _summary(
     matched: Sequence[_Group], sides: tuple[_LedgerSide, _LedgerSide], before: LedgerRecord, after: LedgerRecord
 ) -> Iterable[str]:
     """What happened to the loops and conditionals of the program."""
-    loops = [{one.inner_loop: one.trips for one in side.items if one.inner_loop} for side in sides]
-    trips = [Counter(found.values()) for found in loops]
-    if trips[0] != trips[1]:
-        inside = [group for group in matched if any(one.inner_loop for one in group[0]) and not _loop_of(group[1])]
+    loops = [dict((loop.name, loop) for one in side.items if (loop := one.loop_around)) for side in sides]
+    kinds = [Counter((loop.trips, loop.is_nested) for loop in found.values()) for found in loops]
+    if kinds[0] != kinds[1]:
+        inside = [group for group in matched if _is_looped(group[0]) and not _is_looped(group[1])]
         unrolled = [g for g in inside if len(g[1]) >= _UNLIKE * _runs(g[0])]
-        yield f"loops: {_loops_text(trips[0])} before, {_loops_text(trips[1])} after"
+        yield f"loops: {_loops_text(loops[0].values())} before, {_loops_text(loops[1].values())} after"
         if unrolled:
             old, new = ([one for group in unrolled for one in group[i]] for i in (0, 1))
             yield f"unrolled: {_sites(old)} of {_runs(old):,} runs became {_sites(new)} of {_runs(new):,}"
@@ -407,13 +444,22 @@ def _idle_now_runs(before: _LedgerSide, after: _LedgerSide) -> bool:
     return any(one.op in news or (after.holding(one.part) and not before.holding(one.part)) for one in idle)
 
 
-def _loop_of(items: Sequence[_Item]) -> bool:
-    return any(one.inner_loop for one in items)
+def _is_looped(items: Sequence[_Item]) -> bool:
+    return any(one.loop_around for one in items)
 
 
-def _loops_text(trips: Counter[int]) -> str:
-    every = [f"{count} of {trip:,} trips" for trip, count in sorted(trips.items(), reverse=True)]
-    return ", ".join(every) or "none"
+def _longest(loops: Sequence[_LoopAround]) -> _LoopAround | None:
+    """The loop of most trips; an unknown number counts as most."""
+    return max(loops, key=_trips_or_most, default=None)
+
+
+def _trips_or_most(loop: _LoopAround) -> float:
+    return math.inf if loop.trips is None else loop.trips
+
+
+def _loops_text(loops: Iterable[_LoopAround]) -> str:
+    every = Counter(loop.short for loop in sorted(loops, key=_trips_or_most, reverse=True))
+    return ", ".join(f"{count} {short}" for short, count in every.items()) or "none"
 
 
 def _refused(before: LedgerRecord, after: LedgerRecord) -> tuple[tuple[str, int, int], ...]:
@@ -465,7 +511,11 @@ def _is_branch(one: _Item) -> bool:
 
 
 def _sites(items: Sequence[_Item]) -> str:
-    return f"{len(items)} kernel{'s' * (len(items) != 1)}"
+    return _count(len(items), "kernel")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _without_numbers(scope: str) -> str:

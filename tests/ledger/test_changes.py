@@ -177,6 +177,32 @@ def test_a_loop_of_more_trips_is_said():
     assert grew.why == ("its loop has 6 trips, before 4: 4 runs before, 6 after",)
 
 
+def test_trips_that_are_not_known_are_said_as_such():
+    unknown = looped(4).replace('backend_config={"known_trip_count":{"n":"4"}}, ', "")
+    once = program(op("a", "sine", "%x", "layer/sin", 3), result="a")
+    found = changes(looped(4), unknown)
+    assert found.summary == ("loops: 1 of 4 trips before, 1 of unknown trips after",)
+    assert found.changes[0].why == (
+        "it runs in a loop of unknown trips, before in a loop of 4 trips: 4 runs before, 1 after",
+    )
+    said = [why for one in changes(once, unknown).changes for why in one.why]
+    assert "it runs in a loop of unknown trips, which the other side does not have" in said
+    assert not any(" 1 trips" in why for why in said)
+
+
+def test_trips_of_nested_loops_are_those_of_all():
+    def nested(ledger):
+        rows = (dataclasses.replace(row, loop="outer/inner", trip_count=12, dynamic_launches=12) for row in ledger.rows)
+        return dataclasses.replace(ledger, rows=tuple(rows))
+
+    once = program(op("a", "sine", "%x", "layer/sin", 3), result="a")
+    found = compare_ledgers(nested(ledger_of(once)), ledger_of(once))
+    assert found.summary == ("loops: 1 nested of 12 trips in all before, none after",)
+    assert found.changes[0].why == ("its nested loops of 12 trips in all are gone: 12 runs before, 1 after",)
+    back = compare_ledgers(ledger_of(once), nested(ledger_of(once)))
+    assert back.changes[0].why == ("it now runs 12 times in nested loops: 1 run before, 12 after",)
+
+
 def test_the_same_launches_with_more_bytes_are_a_change():
     (grew,) = changes(
         program(op("a", "sine", "%x", "sin", 3), result="a"),
