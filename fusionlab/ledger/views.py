@@ -72,7 +72,7 @@ def parse_view(text: str) -> LaunchView:
     """The view that ``--by`` names, with its depth. InputError for an unknown one."""
     name, colon, depth = text.partition(":")
     if name not in VIEWS:
-        raise unknown("column", name, tuple(VIEWS))
+        raise unknown("view", name, tuple(VIEWS))
     if not colon:
         return VIEWS[name]
     if name != "scope" or re.fullmatch(r"[1-9]\d{0,3}", depth, re.ASCII) is None:

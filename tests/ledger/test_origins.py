@@ -106,7 +106,7 @@ def test_views_group_by_any_origin(rows):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("scopes", "unknown column 'scopes'; did you mean: scope"),
+        ("scopes", "unknown view 'scopes'; did you mean: scope"),
         ("scope:0", "--by scope:0: a depth is a positive number"),
         ("scope:x", "only scope has one"),
         ("source:2", "only scope has one"),

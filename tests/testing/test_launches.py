@@ -81,7 +81,7 @@ def test_launches_are_grouped_by_their_origin_and_failures_name_it():
     assert made.launches_by() == made.launches_by("scope") == {("turn",): 1}
     ((source,),) = made.launches_by("source")
     assert source.startswith("test_launches.py:")
-    with pytest.raises(InputError, match="unknown column 'scoop'; did you mean: scope"):
+    with pytest.raises(InputError, match="unknown view 'scoop'; did you mean: scope"):
         made.launches_by("scoop")
     with pytest.raises(AssertionError, match=rf"1  \w+ \(\w+, turn/\w+, primal, {source}\)") as caught:
         assert_launches(turned, (X,), at_most=0)
