@@ -14,7 +14,7 @@ import dataclasses
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -324,13 +324,13 @@ def _why(group: _Group, what: str, sides: tuple[_LedgerSide, _LedgerSide]) -> It
         if what == GREW and len(new) > len(old):
             yield from _kept_apart(new, old, sides[1])
         if what == SHRANK and len(new) < len(old):
-            yield from _held(old, sides[1], "is now in")
+            yield from _held(group, sides, is_new=False)
         if _runs(old) == _runs(new):
             each = [_bytes(items) / _runs(items) for items in group]
             yield f"the same launches move {_size_text(each[1])} each, before {_size_text(each[0])}"
         return
     items, other = (new, sides[0]) if new else (old, sides[1])
-    known = list(_elsewhere(items, other, is_new=bool(new)))
+    known = list(_elsewhere(group, sides, is_new=bool(new)))
     yield from known
     if new and items[0].kind == "launch":
         yield from _kept_apart(new, (), sides[1])
@@ -338,14 +338,15 @@ def _why(group: _Group, what: str, sides: tuple[_LedgerSide, _LedgerSide]) -> It
         yield "its op is new" if new else "its op is gone"
 
 
-def _elsewhere(items: Sequence[_Item], other: _LedgerSide, *, is_new: bool) -> Iterable[str]:
-    """Where the work of ``items``, which only one side has, is on the other side."""
+def _elsewhere(group: _Group, sides: tuple[_LedgerSide, _LedgerSide], *, is_new: bool) -> Iterable[str]:
+    """Where the work of a group, which only one side has, is on the other side."""
+    items, other = group[is_new], sides[not is_new]
     keys = {key for one in items for key in _part_keys(one.part)}
     if idle := [one for one in other.idle if _is_branch(one) and not keys.isdisjoint(_part_keys(one.part))]:
         left_out = "was in a branch of a conditional, which is not counted; it now always runs"
         yield f"{idle[0].name} {left_out if is_new else 'is now in a branch of a conditional, which is not counted'}"
     if items[0].kind == "launch":
-        yield from _held(items, other, "was in" if is_new else "is now in")
+        yield from _held(group, sides, is_new=is_new)
     loops = [loop for one in items if (loop := one.loop_around)]
     trips = {loop.trips for loop in loops}
     may_be_any = other.trips and None in {*trips, *other.trips}
@@ -390,22 +391,40 @@ def _transforms(old: Sequence[_Item], new: Sequence[_Item]) -> Iterable[str]:
         yield f"its transformation is {' and '.join(sorted(after))}, before {' and '.join(sorted(before))}"
 
 
-def _held(items: Sequence[_Item], other: _LedgerSide, words: str) -> Iterable[str]:
-    """The kernels of the other side that hold the ops of ``items``."""
-    holders = Counter(holder.name for one in items for holder in other.holding(one.part))
-    if not holders:
-        holders = _shared(items, other)
-    if holders:
-        names = sorted(holders, key=lambda name: (-holders[name], name))[:_MOST_NAMES]
-        more = f" and {len(holders) - len(names)} more" if len(holders) > len(names) else ""
-        yield f"its op {words} {', '.join(names)}{more}"
+def _held(group: _Group, sides: tuple[_LedgerSide, _LedgerSide], *, is_new: bool) -> Iterable[str]:
+    """The kernels of the other side that hold the ops of a group, those of the group apart.
+
+    Where this side has as many others with the op as the other side has, it did not move: there is more of it, or less.
+    """
+    items, beside = (dict.fromkeys(group[side]) for side in (is_new, not is_new))
+    own, other = sides[is_new], sides[not is_new]
+    moved, more, additions = Counter[str](), Counter[str](), 0
+    for one in items:
+        key = next((key for key in _part_keys(one.part) if key in other.holders), "")
+        there = [holder for holder in dict.fromkeys(other.holders.get(key, ())) if holder not in beside]
+        here = [holder for holder in dict.fromkeys(own.holders.get(key, ())) if holder not in items]
+        additions += bool(there) and len(here) >= len(there)
+        (more if len(here) >= len(there) else moved).update(holder.name for holder in there)
+    if not moved and not more:
+        moved = _shared(list(items), other, frozenset(one.name for one in beside))
+    if moved:
+        yield f"its op {'was in' if is_new else 'is now in'} {_most_frequent(moved)}"
+    elif more:
+        yield f"{additions} {'more' if is_new else 'fewer'} of the op in {_most_frequent(more)}"
 
 
-def _shared(items: Sequence[_Item], other: _LedgerSide) -> Counter[str]:
-    """The kernels of the other side that hold at least half of the ops of ``items``, by how many they hold."""
+def _most_frequent(holders: Counter[str]) -> str:
+    names = sorted(holders, key=lambda name: (-holders[name], name))[:_MOST_NAMES]
+    return ", ".join(names) + (f" and {len(holders) - len(names)} more" if len(holders) > len(names) else "")
+
+
+def _shared(items: Sequence[_Item], other: _LedgerSide, beside: Collection[str]) -> Counter[str]:
+    """The kernels of the other side, without ``beside``, that hold at least half of the ops of ``items``, by how many
+    they hold."""
     parts = dict.fromkeys(part for one in items for part in one.parts)
     holders = Counter(name for part in parts for name in dict.fromkeys(one.name for one in other.holding(part)))
-    return Counter({name: count for name, count in holders.items() if count >= _UNLIKE * len(parts)})
+    least = _UNLIKE * len(parts)
+    return Counter({name: count for name, count in holders.items() if count >= least and name not in beside})
 
 
 def _kept_apart(new: Sequence[_Item], old: Sequence[_Item], side: _LedgerSide) -> Iterable[str]:

@@ -52,7 +52,9 @@ def test_what_one_side_does_not_know_is_no_difference_of_either():
 def test_equally_frequent_holders_and_causes_are_said_by_name():
     # the order of a set differs from run to run
     three = [f"k{i}" for i in (2, 0, 1)]
-    rows = [dataclasses.replace(ledger_of(TWO).rows[0], name=name, op="mix", parts=("a/sin", "a/exp")) for name in three]
+    rows = [
+        dataclasses.replace(ledger_of(TWO).rows[0], name=name, op="mix", parts=("a/sin", "a/exp")) for name in three
+    ]
     gone = dataclasses.replace(rows[0], name="gone", scope="z", source="z.py:1", op="other", family="gemm")
     before = dataclasses.replace(ledger_of(TWO), rows=(gone,))
     (went,) = [
@@ -134,6 +136,21 @@ def test_products_are_matched_wherever_they_are():
         for changed in ({"scope": "a", "source": "a.py:1", "bytes": 100}, {"scope": "b", "source": "b.py:2"})
     ]
     assert compare_ledgers(*sides).matched == (1, 1)
+
+
+def layers(*numbers):
+    names = [f"a{i}" for i in numbers]
+    return program(
+        *(op(a, "sine", f"%{b}", f"layer_{a[1:]}/sin", 3) for a, b in zip(names, ["x", *names], strict=False)),
+        result=names[-1],
+    )
+
+
+def test_a_layer_more_did_not_move_out_of_the_others():
+    (new,) = changes(layers(0, 1), layers(0, 1, 2)).changes
+    assert (new.label, new.what, new.why) == ("layer_2/sin", "appeared", ("1 more of the op in a0, a1",))
+    (gone,) = changes(layers(0, 1, 2), layers(0, 1)).changes
+    assert (gone.label, gone.what, gone.why) == ("layer_2/sin", "went", ("1 fewer of the op in a0, a1",))
 
 
 def looped(trips, inside=1):
