@@ -440,7 +440,7 @@ def _summary(
     matched: Sequence[_Group], sides: tuple[_LedgerSide, _LedgerSide], before: LedgerRecord, after: LedgerRecord
 ) -> Iterable[str]:
     """What happened to the loops and conditionals of the program."""
-    loops = [dict((loop.name, loop) for one in side.items if (loop := one.loop_around)) for side in sides]
+    loops = [{loop.name: loop for one in side.items if (loop := one.loop_around)} for side in sides]
     kinds = [Counter((loop.trips, loop.is_nested) for loop in found.values()) for found in loops]
     if kinds[0] != kinds[1]:
         inside = [group for group in matched if _is_looped(group[0]) and not _is_looped(group[1])]

@@ -2,8 +2,9 @@
 
 XLA leaves one op_name on a fusion, that of its root. Its members keep theirs, so a fusion is attributed to the origin
 of most of its work: every computing member votes with the elements of its result, a reduction with those that it reads,
-a matrix product or convolution with its terms. Members that only move data vote when none computes. In a program with stages votes are
-for phase, stage and role, and members that have them come first; in any other program they are for the scope.
+a matrix product or convolution with its terms. Members that only move data vote when none computes. In a program with
+stages votes are for phase, stage and role, and members that have them come first; in any other program they are for the
+scope.
 
 A kernel without a member named by JAX (introduced by XLA: layout changes, zero fills, concatenated weights) gets the
 origin of its readers; where these have none, that of its producers; and at last that of the loop around it. What an
