@@ -103,15 +103,17 @@ def _print_one(
     document: dict[str, Any], rows: Sequence[LaunchRow], found: Totals, sites: int, most: int, console: Console
 ) -> None:
     from fusionlab.ledger.views import is_staged, label, totals_by
-    from fusionlab.report.tables import Cell, Table, field, number, print_rows
+    from fusionlab.report.tables import BYTES, FLOPS, TIMES, Cell, Table, field, number, print_rows, unit_for
 
+    flop, byte, time = unit_for(found.flops, FLOPS), unit_for(found.bytes, BYTES), unit_for(found.model_us, TIMES)
+    in_time = functools.partial(_time, per=time[1])
     numbers: dict[str, Cell] = {
         "static": number("static_launches"),
         "dynamic": number("dynamic_launches"),
-        "GFLOP": number("flops", 2, 1e9),
-        "GiB": number("bytes", 3, 2**30),
+        flop[0]: number("flops", 2, flop[1]),
+        byte[0]: number("bytes", 3, byte[1]),
         "FLOP/byte": number("intensity_flop_per_byte", 2),
-        "model ms": _ms,
+        f"model {time[0]}": in_time,
     }
     by = tuple(document["by"])
     every = list(totals_by(rows, by).items())
@@ -130,8 +132,8 @@ def _print_one(
             **{place: functools.partial(label, view=place) for place in places if place == "stage"},
             **{place: field(place) for place in places if place != "stage"},
             "trips": field("trip_count"),
-            "GiB": numbers["GiB"],
-            "ms": _ms,
+            byte[0]: numbers[byte[0]],
+            time[0]: in_time,
         }
         title = f"the {len(slowest)} slowest of {len(rows)} launch sites (model)"
         Table.of(title, slowest, columns, words=2 + len(places)).print(console)
@@ -148,16 +150,19 @@ def _not_shown(groups: int, most: int, console: Console) -> None:
 def _print_several(tables: Sequence[tuple[Any, Any, Totals]], most: int, console: Console) -> None:
     from fusionlab.ledger.launch_rows import Totals
     from fusionlab.ledger.views import totals_by
-    from fusionlab.report.tables import note, print_rows
+    from fusionlab.report.tables import TIMES, note, print_rows, unit_for
 
+    unit, per = unit_for(max(found.model_us or 0.0 for _, _, found in tables), TIMES)
     names = [document["target"] for document, _, _ in tables]
     by = tuple(tables[0][0]["by"])
     grouped = [totals_by(rows, by) for _, rows, _ in tables]
     keys = list(dict.fromkeys(key for groups in grouped for key in groups))
     sums = [(" ".join(key), [groups.get(key, Totals()) for groups in grouped]) for key in keys[: most or None]]
     sums.append(("all", [found for _, _, found in tables]))
-    columns = [f"{name} {what}" for name in names for what in ("launches", "model ms")]
-    body = [[name, *(cell for one in of for cell in (f"{one.dynamic_launches:,}", _ms(one)))] for name, of in sums]
+    columns = [f"{name} {what}" for name in names for what in ("launches", f"model {unit}")]
+    body = [
+        [name, *(cell for one in of for cell in (f"{one.dynamic_launches:,}", _time(one, per)))] for name, of in sums
+    ]
     print_rows(f"{tables[0][0]['name']}: dynamic launches by {', '.join(by)}", (" ".join(by), *columns), body, console)
     _not_shown(len(keys), most, console)
     for at, (document, rows, _) in enumerate(tables):
@@ -165,10 +170,10 @@ def _print_several(tables: Sequence[tuple[Any, Any, Totals]], most: int, console
         _notes(document, rows, console, legend=not at and "stage" in by)
 
 
-def _ms(found: Totals | LaunchRow) -> str:
+def _time(found: Totals | LaunchRow, per: float) -> str:
     from fusionlab.report.tables import milliseconds
 
-    return milliseconds(found.model_us, incomplete=getattr(found, "unmodelled_us_launches", 0) > 0)
+    return milliseconds(found.model_us, incomplete=getattr(found, "unmodelled_us_launches", 0) > 0, per=per)
 
 
 def _notes(document: dict[str, Any], rows: Sequence[LaunchRow], console: Console, *, legend: bool) -> None:

@@ -195,15 +195,20 @@ def _print_ops(costs: Mapping[str, Cost], console: Console) -> None:
 
 
 def _print_points(title: str, heads: Mapping[str, str], points: Sequence[Point], console: Console) -> None:
-    from fusionlab.report.tables import Cell, Table, field, milliseconds, number
+    from fusionlab.report.tables import BYTES, FLOPS, TIMES, Cell, Table, field, milliseconds, number, unit_for
 
+    flop = unit_for(max((one.flops for one in points), default=0), FLOPS)
+    byte = unit_for(max((one.bytes for one in points), default=0), BYTES)
+    time = unit_for(max((one.model_us or 0.0 for one in points), default=0), TIMES)
     columns: dict[str, Cell] = {
         **{head: field(name) for head, name in heads.items()},
         "launches": number("dynamic_launches"),
-        "GFLOP": number("flops", 2, 1e9),
-        "GiB": number("bytes", 3, 2**30),
+        flop[0]: number("flops", 2, flop[1]),
+        byte[0]: number("bytes", 3, byte[1]),
         "FLOP/byte": number("intensity_flop_per_byte", 3),
-        "model ms": lambda one: milliseconds(one.model_us, incomplete=one.unmodelled_us_launches > 0),
+        f"model {time[0]}": lambda one: milliseconds(
+            one.model_us, incomplete=one.unmodelled_us_launches > 0, per=time[1]
+        ),
         "share": number("model_share", spec=".1%"),
         "GFLOP/s": number("model_flops_per_s", per=1e9),
         "of roof": number("roof_share", spec=".0%"),

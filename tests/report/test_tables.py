@@ -9,7 +9,17 @@ from rich.console import Console
 from fusionlab.equivalence.verdict import OutputError, Verdict
 from fusionlab.ledger.footprint import Footprint
 from fusionlab.passes.interface import Declined
-from fusionlab.report.tables import Table, column_groups, field, number, print_rows
+from fusionlab.report.tables import (
+    BYTES,
+    TIMES,
+    Table,
+    column_groups,
+    field,
+    milliseconds,
+    number,
+    print_rows,
+    unit_for,
+)
 from fusionlab.report.tables.programs import print_events, print_footprint
 from fusionlab.report.tables.records import peak_mib, print_run
 from tests.measure.made import record, variant
@@ -90,6 +100,14 @@ def test_on_a_narrow_terminal_no_number_is_cut(width, words):
         assert all(cell in said for cell in row[words:])
     assert [said.count(column) for column in columns[words:]] == [1] * (len(columns) - words)
     assert said.count("a table") == 1
+
+
+def test_the_largest_value_of_a_column_decides_its_unit():
+    assert [unit_for(most, BYTES)[0] for most in (0, 5, 3e4, 2**20, 2**30 - 1, 2**30, 2**50)] == [
+        "GiB", "KiB", "KiB", "MiB", "MiB", "GiB", "GiB",
+    ]  # fmt: skip
+    assert [unit_for(most, TIMES)[0] for most in (None, 0.2, 999, 1000)] == ["ms", "us", "us", "ms"]
+    assert milliseconds(12.5, per=unit_for(12.5, TIMES)[1]) == "12.50"
 
 
 def test_a_wide_terminal_has_one_table():

@@ -82,9 +82,23 @@ def shown(value: float | None, digits: int = 0, per: float = 1, spec: str = "") 
     return UNKNOWN if value is None else f"{value / per if per != 1 else value:{spec or f',.{digits}f'}}"
 
 
-def milliseconds(us: float | None, *, incomplete: bool = False) -> str:
-    """Microseconds as milliseconds; ``-`` for unknown, ``>=`` before a sum that lacks unknown times."""
-    return UNKNOWN if us is None else f"{'>=' if incomplete else ''}{us / 1e3:,.2f}"
+Unit = tuple[str, float]
+"""The name of a unit and its size in the smallest one (bytes, FLOPs, microseconds)."""
+BYTES: tuple[Unit, ...] = (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10))
+FLOPS: tuple[Unit, ...] = (("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3))
+TIMES: tuple[Unit, ...] = (("ms", 1e3), ("us", 1.0))
+
+
+def unit_for(most: float | None, units: Sequence[Unit]) -> Unit:
+    """The unit of a column whose largest value is ``most``: the largest that it reaches, or the first for 0."""
+    if not most:
+        return units[0]
+    return next((unit for unit in units if most >= unit[1]), units[-1])
+
+
+def milliseconds(us: float | None, *, incomplete: bool = False, per: float = 1e3) -> str:
+    """Microseconds as milliseconds, or in units of ``per``; ``-`` for unknown, ``>=`` before a sum that lacks some."""
+    return UNKNOWN if us is None else f"{'>=' if incomplete else ''}{us / per:,.2f}"
 
 
 def note(console: Console, line: str) -> None:
