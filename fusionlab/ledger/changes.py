@@ -394,7 +394,7 @@ def _transforms(old: Sequence[_Item], new: Sequence[_Item]) -> Iterable[str]:
 def _held(group: _Group, sides: tuple[_LedgerSide, _LedgerSide], *, is_new: bool) -> Iterable[str]:
     """The kernels of the other side that hold the ops of a group, those of the group apart.
 
-    Where this side has as many others with the op as the other side has, it did not move: there is more of it, or less.
+    Where as many others with the op run as often on this side, it did not move: there is more of it, or less.
     """
     items, beside = (dict.fromkeys(group[side]) for side in (is_new, not is_new))
     own, other = sides[is_new], sides[not is_new]
@@ -403,8 +403,9 @@ def _held(group: _Group, sides: tuple[_LedgerSide, _LedgerSide], *, is_new: bool
         key = next((key for key in _part_keys(one.part) if key in other.holders), "")
         there = [holder for holder in dict.fromkeys(other.holders.get(key, ())) if holder not in beside]
         here = [holder for holder in dict.fromkeys(own.holders.get(key, ())) if holder not in items]
-        additions += bool(there) and len(here) >= len(there)
-        (more if len(here) >= len(there) else moved).update(holder.name for holder in there)
+        stayed = len(here) >= len(there) and _runs(here) >= _runs(there)
+        additions += bool(there) and stayed
+        (more if stayed else moved).update(holder.name for holder in there)
     if not moved and not more:
         moved = _shared(list(items), other, frozenset(one.name for one in beside))
     if moved:

@@ -6,7 +6,7 @@ import pytest
 
 from fusionlab.ledger.changes import compare_ledgers
 from fusionlab.ledger.saved import ledger_record
-from fusionlab.report.tables.changes import verdict
+from fusionlab.report.tables.changes import diff_markdown, verdict
 from tests.ledger.by_hand import compiled_of
 
 
@@ -47,6 +47,14 @@ def test_what_one_side_does_not_know_is_no_difference_of_either():
         assert found.is_same
         assert verdict(found) == "hand on a100: the same 2 launches and copies; memory is not known"
     assert verdict(compare_ledgers(known, known)).endswith("the same 2 launches, copies and memory")
+
+
+def test_a_small_change_of_time_is_no_zero():
+    row = dataclasses.replace(ledger_of(TWO).rows[0], model_us=3.846)
+    sides = [
+        dataclasses.replace(ledger_of(TWO), rows=(one,)) for one in (row, dataclasses.replace(row, model_us=3.848))
+    ]
+    assert "| 3.8 us | 3.8 us | +2.0 ns |" in diff_markdown(compare_ledgers(*sides), 0, ())
 
 
 def test_equally_frequent_holders_and_causes_are_said_by_name():

@@ -14,6 +14,8 @@ _WORDS = {
     "refusals": "refused fusions", "conditionals": "conditionals", "model_us": "time (model)",
 }  # fmt: skip
 _ALWAYS = ("launches", "copies", "bytes", "temp_bytes", "refusals", "model_us")
+_LEAST_US = 0.1
+"""A time below this is printed in nanoseconds."""
 _MOST_KERNELS = 3
 _MOST_CAUSES = 5
 
@@ -94,6 +96,8 @@ def _figure(name: str, value: float | None) -> str:
                 return f"{value / of:,.1f} {unit}"
         return f"{value:,.0f} B"
     if name == "model_us":
+        if 0 < abs(value) < _LEAST_US:
+            return f"{value * 1e3:,.1f} ns"
         return f"{value / 1e3:,.2f} ms" if abs(value) >= 1e3 else f"{value:,.1f} us"
     return f"{value:,.0f}"
 
