@@ -7,13 +7,17 @@ import math
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from fusionlab.codegen.laplacian.jet import Coordinates
-from fusionlab.codegen.laplacian.state import Options
+from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import RaiseError, Raising, unsupported_nodes
 from fusionlab.equivalence.exact.evaluation import Evaluator
+from fusionlab.equivalence.exact.field import FieldWithGuards, primes
 from fusionlab.equivalence.exact.values import Array
 from fusionlab.hlo import ops
 from fusionlab.hlo.batch_axes import Marks
@@ -24,11 +28,13 @@ from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import FunctionView, Node, Value, reads, walk
 from fusionlab.passes.fuse_jvp_replay import equal_inputs
 from fusionlab.passes.fuse_jvp_replay.directions import UnitRows, seeds_of_constants, seeds_of_loop
+from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS
 from fusionlab.passes.fuse_jvp_replay.guards import DiscreteValues, TextGuards, by_integers, told_apart
 from fusionlab.passes.fuse_jvp_replay.no_laplacian import LimitReached, NoMatch, NotALaplacian, UncoveredMatch
+from fusionlab.passes.fuse_jvp_replay.one_by_one import adjoint_is_defined, second_derivatives
 from fusionlab.passes.fuse_jvp_replay.products import Cut, Place, ProductTrial, subject_of
 from fusionlab.passes.fuse_jvp_replay.shift_invariance import invariant_shifts
-from fusionlab.passes.fuse_jvp_replay.tail import Tail, WeightedTarget, weighed
+from fusionlab.passes.fuse_jvp_replay.tail import Tail, WeightedTarget, common_weights, rows_of, weighed
 from fusionlab.passes.refusals import Ground, Refusal
 
 _MOST_TARGETS, _MOST_SEEDS = 8, 4
@@ -43,7 +49,8 @@ class Derivation:
     ``gradients`` are values that hold the gradient of an output. ``tail`` computes the targets from ``tail.cuts``.
     ``marks`` are the axes of values that count walkers along each leading axis of x that can be resized; ``one`` raises
     the program with one walker. Derivatives through ``stop_gradient`` cancel; ``subgradients`` are those of maxima and
-    minima where operands are equal.
+    minima where operands are equal. ``by_adjoint``: the adjoint has all second derivatives, for sums with weights of
+    their own.
     """
 
     flat: FunctionView
@@ -59,6 +66,7 @@ class Derivation:
     subgradients: Mapping[Value, int] = field(default_factory=dict)
     starts: Mapping[Value, Value] = field(default_factory=dict)
     powers_by_base: bool = False
+    by_adjoint: bool = False
 
     @property
     def outputs(self) -> list[Value]:
@@ -262,6 +270,8 @@ def _with_targets(
         return Derivation(
             flat, trial.x, trial.walkers, trial.coordinates, tuple(found), tail, kept, trial.marks, trial.one, stopped,
             trial.subgradients, starts, options.powers_by_base,
+            common_weights([row for target in found for term in target.terms for row in rows_of(term)]) is None
+            and _adjoint_holds(trial, list(outputs), stopped, options, numbers),
         )  # fmt: skip
     return None
 
@@ -431,6 +441,43 @@ def _at_equal_inputs(
                 if not found.is_gradient(part, i, f, where_known=True):
                     del kept[gradient]
     return kept
+
+
+def _adjoint_holds(
+    trial: ProductTrial, outputs: Sequence[Value], stopped: tuple[Value, ...], options: Options, numbers: ValueNumbers
+) -> bool:
+    """True if second derivatives by the adjoint are those along each direction, also at equal inputs."""
+    cone = live_nodes(trial.flat.nodes, trial.inputs, outputs)
+    if not adjoint_is_defined(trial.flat, trial.x, trial.nodes, cone, numbers):
+        return False
+
+    def results(*arrays: Any) -> list[Any]:
+        given = dict(zip(trial.inputs, arrays, strict=True))
+        state = State(
+            trial.x, trial.coordinates, trial.walkers, trial.raising, trial.one, options, stopped, trial.subgradients
+        )
+        ours = [second_derivatives(state, trial.flat, cone, output, given, trial.marks)[0] for output in outputs]
+        along = jax.vmap(lambda direction: trial.along(given, outputs, cone, stopped, options, direction)[1])
+        every = along(np.eye(trial.coordinates.count))
+        return [*ours, *(jnp.moveaxis(each, 0, -1) for each in every)]
+
+    def agree(found: Sequence[Array]) -> bool:
+        pairs = zip(found[: len(outputs)], found[len(outputs) :], strict=True)
+        return all(not (~np.isnan(right) & (left != right)).any() for left, right in pairs)
+
+    walkers = math.prod(trial.raising.shape(trial.x)[: trial.walkers])
+    try:
+        lowered = trial.view_of(results)
+        for p, draws in zip(primes(len(DRAWS)), DRAWS, strict=True):
+            for part, arguments in trial.batches(lowered, FieldWithGuards(p, [seed for seed, _ in draws])):
+                if not agree(trial.evaluated(lowered, Evaluator(part, trial.prepared), arguments)):
+                    return False
+        for part, arguments in trial.batches_at_equal_inputs(lowered, trial.inputs, walkers):
+            if not agree(trial.evaluated(lowered, Evaluator(part, trial.prepared), arguments)):
+                return False
+    except (Refusal, RaiseError, NotImplementedError):
+        return False
+    return True
 
 
 def _tied_directions(of: Coordinates, every: bool) -> list[Array | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -30,12 +30,12 @@ from fusionlab.passes.fuse_jvp_replay.decide import Derivation
 from fusionlab.passes.fuse_jvp_replay.evaluating import not_computed
 from fusionlab.passes.fuse_jvp_replay.guards import mixed
 from fusionlab.passes.fuse_jvp_replay.no_laplacian import NotALaplacian
+from fusionlab.passes.fuse_jvp_replay.one_by_one import second_derivatives
 from fusionlab.passes.fuse_jvp_replay.parts import no_adjoint_of_each, shared_values
 from fusionlab.passes.fuse_jvp_replay.rationals import array_of_weights
-from fusionlab.passes.fuse_jvp_replay.tail import WeightedTarget, Weights, array_of
+from fusionlab.passes.fuse_jvp_replay.tail import Row, WeightedTarget, Weights, array_of, common_weights, rows_of
 from fusionlab.passes.refusals import Ground, Refusal
 
-Row = tuple[Fraction, ...]
 Jets = Mapping[Value, Sequence[Any]]
 """By output its Laplacian (or one by group of coordinates) and its derivatives."""
 
@@ -64,8 +64,10 @@ class Emission:
         if gone := {loop.node for loop in found.loops}.intersection(self.rest):
             raise NotALaplacian(Ground.TERMS_USED, "single second derivatives are used elsewhere", next(iter(gone)))
         self.cone = live_nodes(flat.nodes, [*flat.arguments, found.x], self.outputs)
-        self.rows = list(dict.fromkeys(row for target in found.targets for term in target.terms for row in _rows(term)))
-        self.weights = _common(self.rows)
+        self.rows = list(
+            dict.fromkeys(row for target in found.targets for term in target.terms for row in rows_of(term))
+        )
+        self.weights = common_weights(self.rows)
         terms = [(target, term) for target in found.targets for term in target.terms]
         self.of_program = next(((target, term) for target, term in terms if term.of_program), None)
         if self.of_program is not None and len(terms) > 1:
@@ -239,6 +241,8 @@ class Emission:
     ) -> tuple[dict[Value, Any], dict[Value, Sequence[Any]]]:
         """The values of the cone, and by output its Laplacian [*F] (or [groups, *F]) and its derivatives [K, *F]."""
         found = self.found
+        if self.weights is None and found.by_adjoint:
+            return self._by_adjoint(raising, environment)
         of = replace(found.coordinates, weights=weights)
         state, jets = self._pushed(self._state(raising, of), environment)
         if self.weights is None:
@@ -252,6 +256,19 @@ class Emission:
     def _pushed(self, state: State, environment: Mapping[Value, Any]) -> tuple[State, dict[Value, Jet]]:
         jets = forward_laplacian(state, not_computed(self.cone, environment), environment, self.outputs)
         return state, {o: densify(jet, state.coordinates) for o, jet in zip(self.outputs, jets, strict=True)}
+
+    def _by_adjoint(
+        self, raising: Raising, environment: Mapping[Value, Any]
+    ) -> tuple[dict[Value, Any], dict[Value, Sequence[Any]]]:
+        """As ``_jets``, from all second derivatives."""
+        found, known = self.found, dict(environment)
+        state, made = self._state(raising, found.coordinates), dict[Value, Sequence[Any]]()
+        raising.run(not_computed(self.cone, environment), known)
+        for output in self.outputs:
+            seconds, rows = second_derivatives(state, self.flat, self.cone, output, environment, found.marks)
+            sums = jnp.stack([jnp.sum(seconds[..., np.array(of)], -1) for of in self.groups])
+            made[output] = sums, jnp.moveaxis(rows, -1, 0)
+        return known, made
 
     def _by_groups(
         self, raising: Raising, environment: Mapping[Value, Any], jets: Mapping[Value, Jet]
@@ -331,25 +348,6 @@ class Emission:
 def _producer(value: Value) -> Node:
     assert value.producer is not None
     return value.producer
-
-
-def _rows(term: Weights) -> Iterator[Row]:
-    yield from (row for row in (*term.real, *term.imaginary) if any(row))
-
-
-def _common(rows: Sequence[Row]) -> Row | None:
-    """The weights, not negative at first, of which all ``rows`` are multiples; None if there are none."""
-    first = rows[0]
-    sign = 1 if next(number for number in first if number) > 0 else -1
-    if len({abs(number) for number in first}) == 1 and len(set(first)) == 1:
-        common: Row = (Fraction(1),) * len(first)
-    else:
-        common = tuple(sign * number for number in first)
-    for row in rows:
-        at = next(k for k, number in enumerate(common) if number)
-        if any(number != row[at] / common[at] * other for number, other in zip(row, common, strict=True)):
-            return None
-    return common
 
 
 def _parts(row: Row) -> list[_Part]:

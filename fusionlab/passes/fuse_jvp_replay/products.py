@@ -330,7 +330,9 @@ class ProductTrial(Evaluation):
                     inner = self._one_trip(place, environment, [cut.value for cut in own], d, e, u, v)
                     found |= {cut: inner[cut.value] for cut in own}
             directions = (d, e, d + e) if self.has_rows else (d,)
-            forms = [self._along(given, stopped, options, direction) for direction in directions]
+            forms = [
+                self.along(given, self.outputs, self.cone, stopped, options, direction) for direction in directions
+            ]
             values, _, slopes = forms[0]
             seconds = [lap for _, laps, _ in forms for lap in laps]
             slopes = [*slopes, *(forms[1][2] if self.has_rows else ())]
@@ -370,15 +372,21 @@ class ProductTrial(Evaluation):
         self.raising.run(not_computed(live_nodes(body.nodes, list(known), values), known), known)
         return known
 
-    def _along(
-        self, given: Mapping[Value, Any], stopped: tuple[Value, ...], options: Options, direction: Any
+    def along(
+        self,
+        given: Mapping[Value, Any],
+        outputs: Sequence[Value],
+        cone: Sequence[Node],
+        stopped: tuple[Value, ...],
+        options: Options,
+        direction: Any,
     ) -> tuple[list[Any], list[Any], list[Any]]:
-        """(values, d . H d, g . d) of the outputs."""
+        """(values, d . H d, g . d) of ``outputs``, which ``cone`` computes, along ``direction`` [K]."""
         of = Coordinates(1, 1)
         state = State(
             self.x, of, self.walkers, self.raising, self.one, options, stopped, self.subgradients, direction[None]
         )
-        jets = [densify(jet, of) for jet in forward_laplacian(state, self.cone, given, self.outputs)]
+        jets = [densify(jet, of) for jet in forward_laplacian(state, cone, given, outputs)]
         laps = [jnp.zeros(jet.shape) if jet.laplacian is None else jet.laplacian for jet in jets]
         return [jet.value for jet in jets], laps, [jet.jacobian[0] for jet in jets]
 

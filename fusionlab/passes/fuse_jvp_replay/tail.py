@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import ChainMap
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -41,7 +41,8 @@ _DRAWS = tuple(
 alone has one value in each."""
 
 
-Rows = tuple[tuple[Fraction, ...], ...]
+Row = tuple[Fraction, ...]
+Rows = tuple[Row, ...]
 
 
 @dataclass(frozen=True)
@@ -422,3 +423,23 @@ def _constants(by_prime: Mapping[int, Array]) -> tuple[Rows, Rows] | None:
             rows.append(tuple(weight for weight in row if weight is not None))
         parts.append(tuple(rows))
     return (parts[0], parts[1] if is_complex else ())
+
+
+def rows_of(term: Weights) -> Iterator[Row]:
+    """The weights in ``term`` that are not all zero."""
+    yield from (row for row in (*term.real, *term.imaginary) if any(row))
+
+
+def common_weights(rows: Sequence[Row]) -> Row | None:
+    """The weights, not negative at first, of which all ``rows`` are multiples; None if there are none."""
+    first = rows[0]
+    sign = 1 if next(number for number in first if number) > 0 else -1
+    if len({abs(number) for number in first}) == 1 and len(set(first)) == 1:
+        common: Row = (Fraction(1),) * len(first)
+    else:
+        common = tuple(sign * number for number in first)
+    for row in rows:
+        at = next(k for k, number in enumerate(common) if number)
+        if any(number != row[at] / common[at] * other for number, other in zip(row, common, strict=True)):
+            return None
+    return common
