@@ -2,7 +2,7 @@
 
 import pytest
 
-from fusionlab.equivalence.exact.identity import compare_functions
+from fusionlab.equivalence.exact.identity import Identity, compare_functions
 from tests.fuzzing import pairs, typed_pairs
 
 
@@ -42,6 +42,9 @@ def test_integers_bits_and_complex_numbers_that_differ_as_xla_runs_them_are_not_
 
 
 def test_an_edit_that_the_check_misses_is_found_by_xla():
-    found = typed_pairs.run(3, 0, 40, lambda first, second: [False] * len(first.returns))
+    none = Identity("identical", 0, 0, 1.0)
+    found = typed_pairs.run(3, 0, 40, lambda first, second: [False] * len(first.returns), lambda *_: none)
     assert found["classes"]["edited: identical"] >= 15
     assert all(row["edit"] for row in found["looked_into"])
+    alone = typed_pairs.run(3, 0, 40, lambda first, second: [False] * len(first.returns))
+    assert not alone["classes"]["edited: identical"]

@@ -18,7 +18,7 @@ import numpy as np
 
 from fusionlab.equivalence.exact.evaluation import Evaluator
 from fusionlab.equivalence.exact.field import PrimeField, primes
-from fusionlab.equivalence.exact.identity import compare_functions
+from fusionlab.equivalence.exact.identity import Identity, compare_functions
 from fusionlab.equivalence.exact.values import Uncovered
 from fusionlab.equivalence.oracle import xla_runner
 from fusionlab.hlo.ops import NUMPY
@@ -409,9 +409,15 @@ def _input(type_: str, drawn: Any, random: np.random.Generator) -> np.ndarray:
     return np.where(random.random(LENGTH) < 0.3, np.iinfo(dtype).min + (raw & 1), raw).astype(dtype)
 
 
-def run(seed: int, first: int, count: int, differing: Callable[..., list[bool]]) -> dict[str, Any]:
-    """``count`` pairs of ``seed`` from ``first`` on, judged by the check ``differing``, and by XLA where an edited one
-    is identical or an equal one is not."""
+def run(
+    seed: int,
+    first: int,
+    count: int,
+    differing: Callable[..., list[bool]],
+    alone: Callable[..., Identity] = compare_functions,
+) -> dict[str, Any]:
+    """``count`` pairs of ``seed`` from ``first`` on, judged by the check ``differing`` of all, and by XLA where an edited
+    one is identical or an equal one is not; an edited one that XLA tells from the other, by the check of it ``alone``."""
     some = [made(seed, number) for number in range(first, first + count)]
     said = _said(some, differing)
     asked = [at for at, pair in enumerate(some) if said[at] is not None and said[at] != bool(pair.edit)]
@@ -427,7 +433,7 @@ def run(seed: int, first: int, count: int, differing: Callable[..., list[bool]])
         elif at in apart:
             kind = _KINDS[bool(pair.edit), apart[at]]
             if pair.edit and apart[at] != "nowhere":
-                kind = _alone(pair) or kind
+                kind = _judged(alone(*(program_view(program_of([term])) for term in (pair.first, pair.second)))) or kind
             if kind in _KINDS.values() and (apart[at] != "nowhere" or not pair.edit):
                 words = {"pair": pair.number, "kind": kind, "first": repr(pair.first), "second": repr(pair.second)}
                 looked.append({**words, "edit": pair.edit, "identities": [pair.identity]})
@@ -461,13 +467,12 @@ _KINDS = {
 }
 
 
-def _alone(pair: Pair) -> str:
-    """The class of an edited pair by the check of it alone, which has more draws; "" of one that is identical there
-    without an exception."""
-    said = compare_functions(*(program_view(program_of([term])) for term in (pair.first, pair.second)))
-    if said.result != "identical":
+def _judged(verdict: Identity) -> str:
+    """The class of an edited pair by the check of it alone, which has more draws; "" if it is identical there without
+    an exception."""
+    if verdict.result != "identical":
         return "typed, edited: not identical"
-    return "typed, edited: identical, except for integers" if said.except_for else ""
+    return "typed, edited: identical, except for integers" if verdict.except_for else ""
 
 
 def _apart(pairs: Sequence[Pair], seed: int) -> list[str]:
