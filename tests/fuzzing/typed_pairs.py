@@ -416,8 +416,11 @@ def run(
     differing: Callable[..., list[bool]],
     alone: Callable[..., Identity] = compare_functions,
 ) -> dict[str, Any]:
-    """``count`` pairs of ``seed`` from ``first`` on, judged by the check ``differing`` of all, and by XLA where an edited
-    one is identical or an equal one is not; an edited one that XLA tells from the other, by the check of it ``alone``."""
+    """``count`` pairs of ``seed`` from ``first`` on, judged by the check ``differing`` of all together.
+
+    XLA runs those of which an edited one is identical or an equal one is not. Of an edited one that differs there, the
+    check ``alone``, which has more draws, decides.
+    """
     some = [made(seed, number) for number in range(first, first + count)]
     said = _said(some, differing)
     asked = [at for at, pair in enumerate(some) if said[at] is not None and said[at] != bool(pair.edit)]
