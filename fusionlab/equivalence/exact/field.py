@@ -166,6 +166,19 @@ def _blocks(shape: Sequence[int]) -> Iterator[tuple[int | slice, ...]]:
             yield *outer, slice(at, at + step)
 
 
+@functools.cache
+def _signs_of_fractions(p: int) -> Array:
+    """The signs [p] of the fractions of small integers that the residues are, 0 of others."""
+    found, numerators = np.zeros(p, np.int8), np.arange(-_MOST_NUMERATOR, _MOST_NUMERATOR + 1)
+    for denominator in (1, 2, 4, 8, 16):
+        found[numerators * pow(denominator, -1, p) % p] = np.sign(numerators)
+    return found
+
+
+_MOST_NUMERATOR = 1024
+"""Of a fraction that a constant is known by: few of all residues are one."""
+
+
 @functools.lru_cache(256)
 def _keys(p: int, seeds: tuple[int, ...], name: str) -> Array:
     """Random 64 bits of the function ``name``, one per draw."""
@@ -184,6 +197,7 @@ class PrimeField:
         random = np.random.default_rng([p, 0])
         self.infinity, self.nan = (float(v) for v in random.integers(self.half // 2, self.half, 2))
         self._order = _power_table(p, self.half).astype(np.int8)[None]
+        self._is_steered = False
         self._senses = np.array([-1.0 if seed % 4 > 1 else 1.0 for seed in self.seeds])
 
     # Ring operations: exact.
@@ -399,10 +413,19 @@ class PrimeField:
     # transitive.
 
     def sign(self, x: Array) -> Array:
-        """-1, 0 or 1: the quadratic character of x, but for outcomes prescribed by ``steered``; x / |x| if complex."""
+        """-1, 0 or 1: the quadratic character of x, but for outcomes prescribed by ``steered``; x / |x| if complex.
+
+        What is the same small fraction in all of several draws is a constant, however it is computed: its sign is its
+        own, but in a steered order.
+        """
         if np.iscomplexobj(x):
             return self.divide(x, self.absolute(x))
         found = self._looked_up(self._ordered, x)
+        if len(self.seeds) > 1 and not self._is_steered and (constant := (x == x[:1]).all(0, keepdims=True)).any():
+            own = np.where(
+                constant, _signs_of_fractions(self.p).take(np.nan_to_num(x[:1]).astype(np.int64) % self.p), 0
+            )
+            found = np.where(own != 0, own, found)
         infinite = np.abs(x) == self.infinity
         return np.where(infinite, np.sign(x), found) if infinite.any() else found
 
@@ -418,6 +441,7 @@ class PrimeField:
         Any antisymmetric function of differences is an order that is invariant under translations.
         """
         field = type(self)(self.p, self.seeds[: len(wishes)], self.integers)
+        field._is_steered = True
         field._order = np.repeat(self._order, len(wishes) // len(self._order), 0)
         for own, sense, signed in zip(field._order, self._senses, wishes, strict=False):
             at, signs = np.abs(signed), np.sign(signed) * sense
