@@ -280,7 +280,7 @@ def test_a_loop_folded_into_a_constant(step, start, result, lowered):
 
 @pytest.mark.parametrize("computed", [lambda x: jnp.where(x > 0, 3.0, 3.0), lambda x: x - x + 3.0])
 def test_a_constant_that_is_computed_has_its_sign(computed, lowered):
-    """Its order beside another constant is one of two in all draws, and both programs may have the same bound in each."""
+    """Its order beside another constant is one of two in all draws: both programs may have the same bound in each."""
     one, other = (lowered(lambda x, s=s: jnp.clip(s * computed(x), -1.125, 0.25), np.ones(3)) for s in (1.0, -1.0))
     assert compare_exactly(one, other).result == "not-identical"
     assert compare_exactly(one, one).result == "identical"
