@@ -171,8 +171,16 @@ class Computation:
 
     @cached_property
     def by_name(self) -> Mapping[str, Instruction]:
-        """Instruction name to instruction."""
-        return {instruction.name: instruction for instruction in self.instructions}
+        """Instruction name to instruction; also the elements of tuples that operands name (``%call#0``, from JAX 0.11
+        on)."""
+        found = {instruction.name: instruction for instruction in self.instructions}
+        for name in [name for instruction in self.instructions for name in instruction.operands if "#" in name]:
+            whole, _, index = name.rpartition("#")
+            elements = found[whole].shape.elements if whole in found else ()
+            if index.isdigit() and int(index) < len(elements):
+                text = str(elements[int(index)])
+                found[name] = Instruction(name, text, "get-tuple-element", f"(%{whole})", f", index={index}")
+        return found
 
     @cached_property
     def root(self) -> Instruction:

@@ -40,7 +40,8 @@ def why_hlo_refused(module: HloModule) -> str | None:
                     return f"{where} {cause}"
             except ValueError as error:  # from shapes and attributes
                 return f"{where}: {error}"
-            if later := next((name for name in instruction.operands if name not in defined), None):
+            whole = {name: name.rpartition("#")[0] for name in instruction.operands if name not in defined}
+            if later := next((name for name, of in whole.items() if of not in defined), None):
                 return f"{where} reads %{later} before it is computed"
             defined.add(instruction.name)
         if sorted(_number(one) for one in computation.parameters) != list(range(len(computation.parameters))):

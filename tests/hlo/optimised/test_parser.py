@@ -13,6 +13,7 @@ from fusionlab.hlo.optimised.parser import (
     parse_shape,
     split_attributes,
 )
+from fusionlab.hlo.optimised.validation import why_hlo_refused
 
 pytestmark = pytest.mark.versions
 
@@ -55,6 +56,20 @@ def test_root_parameters_and_users(module):
     assert body.root.name == "out"
     assert [parameter.name for parameter in body.parameters] == ["carry"]
     assert [user.name for user in body.users["n"]] == ["lt", "out"]
+
+
+def test_an_element_of_a_tuple_is_named_by_its_number():
+    """As JAX 0.11 prints a fusion around a matrix product: the result of the call and its workspace."""
+    module = parse_optimized(
+        "HloModule m, is_scheduled=true\n\nENTRY %main (a: f32[2,4]) -> (f32[2,4], s8[16]) {\n"
+        "  %a = f32[2,4]{1,0} parameter(0)\n"
+        '  %call = (f32[2,4]{1,0}, s8[16]{0}) custom-call(%a), custom_call_target="t"\n'
+        "  ROOT %both = (f32[2,4]{1,0}, s8[16]{0}) tuple(%call#0, %call#1)\n}\n"
+    )
+    first, second = (module.entry.by_name[name] for name in module.entry.root.operands)
+    assert (first.opcode, first.operands, first.shape) == ("get-tuple-element", ("call",), Shape("f32", (2, 4), "1,0"))
+    assert second.shape.byte_size == 16
+    assert why_hlo_refused(module) is None
 
 
 def test_sources_by_frame_and_by_metadata(module):
