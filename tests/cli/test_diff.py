@@ -9,7 +9,7 @@ from jax import lax
 
 from tests.optional_packages import needs_the_cuda_plugin
 
-pytestmark = [needs_the_cuda_plugin, pytest.mark.versions]
+pytestmark = needs_the_cuda_plugin
 
 
 def shape(*dims, dtype=jnp.float32):

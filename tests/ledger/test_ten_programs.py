@@ -16,7 +16,7 @@ from fusionlab.study import Circumstances
 from fusionlab.testing import ledger
 from tests.optional_packages import needs_the_cuda_plugin
 
-pytestmark = [needs_the_cuda_plugin, pytest.mark.usefixtures("compile_cache"), pytest.mark.versions]
+pytestmark = [needs_the_cuda_plugin, pytest.mark.usefixtures("compile_cache")]
 
 MODULE = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "ten_programs.py"))
 EXAMPLES = MODULE["PROGRAMS"]
