@@ -19,7 +19,7 @@ from fusionlab.hlo.loops import Sum
 from fusionlab.passes import batch_replay, licm, rewriting
 from fusionlab.passes.fuse_jvp_replay import candidates, entry, identify
 from fusionlab.passes.fuse_jvp_replay.entry import RewrittenEntry
-from fusionlab.passes.fuse_jvp_replay.guards import may_shift
+from fusionlab.passes.fuse_jvp_replay.shift_invariance import may_shift
 
 
 def instead(owner, name, wrong):
