@@ -13,8 +13,6 @@ from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from .mutations import MUTATIONS, instead, times
 from .small_programs import PROGRAMS
 
-SETTING = Setting(platform="cpu")
-
 
 @pytest.fixture(scope="module")
 def programs(lowered):
@@ -31,11 +29,12 @@ def marked(mutation):
 def test_a_mistake_is_different_and_located(mutation, programs, monkeypatch):
     program = programs(mutation.program)
     mutation.plant(monkeypatch)
-    result = run_pipeline(program, parse_pipeline(mutation.pipeline), SETTING)
+    result = run_pipeline(program, parse_pipeline(mutation.pipeline), Setting(platform="cpu"))
     assert result.applied, result.events
     verdict = check_programs(program, result.program)
     assert verdict.verdict == "different", verdict
-    step, of_step = judge_steps(steps_of(program, parse_pipeline(mutation.pipeline), SETTING)[0], check_programs).wrong
+    steps, _ = steps_of(program, parse_pipeline(mutation.pipeline), Setting(platform="cpu"))
+    step, of_step = judge_steps(steps, check_programs).wrong
     assert str(step.by) == mutation.guilty
     assert of_step.counterexample is not None
 
@@ -46,7 +45,7 @@ CORRECT = sorted({(mutation.program, mutation.pipeline) for mutation in MUTATION
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "pipeline"), CORRECT)
 def test_without_a_mistake_nothing_differs(name, pipeline, programs):
-    steps, _ = steps_of(programs(name), parse_pipeline(pipeline), SETTING)
+    steps, _ = steps_of(programs(name), parse_pipeline(pipeline), Setting(platform="cpu"))
     assert steps
     assert all(verdict.passed for _, verdict in judge_steps(steps, check_programs).steps)
 
@@ -54,7 +53,7 @@ def test_without_a_mistake_nothing_differs(name, pipeline, programs):
 def test_a_rule_that_is_wrong_is_not_found_to_be_a_laplacian(programs, monkeypatch):
     """What guards the passes before any check: the value is looked for by the rules that rewrite it."""
     instead(elementwise, "row_products", times(0.5))(monkeypatch)
-    result = run_pipeline(programs("gradient"), parse_pipeline("sparsify-directions"), SETTING)
+    result = run_pipeline(programs("gradient"), parse_pipeline("sparsify-directions"), Setting(platform="cpu"))
     assert not result.applied
     assert any("none has the Laplacian" in getattr(event, "reason", "") for event in result.events)
 
