@@ -58,7 +58,7 @@ def launches(
     Returns the ``--json`` document for one target, ``{"targets": [...]}`` of such documents for several. InputError for
     an unknown view, before anything is compiled. The document is a ledger that ``diff`` reads.
     """
-    from fusionlab.ledger.launch_rows import launch_rows, totals
+    from fusionlab.ledger.launch_rows import totals
     from fusionlab.ledger.ledger import count_launches
     from fusionlab.ledger.saved import ledger_record
     from fusionlab.ledger.views import default_views, require_views, totals_by
@@ -66,11 +66,12 @@ def launches(
     require_views(by)
     documents, tables = [], []
     for made in make_all(source, targets, given):
-        rows = launch_rows(made.compiled)
+        record = ledger_record(made.compiled, memory_known=made.program is not None)
+        rows = record.rows
         counts, on_gpu = count_launches(made.compiled), made.compiled.target.kind == "cuda"
         found, devices = totals(rows), 1 if made.program is None else made.program.devices
         document = {
-            **ledger_record(made.compiled, memory_known=made.program is not None).to_json(),
+            **record.to_json(),
             "devices": devices,
             "notes": [*made.notes, *([f"of each of {devices} devices"] if devices > 1 else ())],
             "totals": {

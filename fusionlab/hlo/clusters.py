@@ -240,6 +240,7 @@ def _unit(node: Node, attribution: Attribution, staged: bool, region: str, runs:
     reads: dict[Hashable, int] = {value: array_bytes(value) for value in (*node.operands, *captured)}
     if node.op.partial and node.operands:
         reads[node.operands[0]] = results
+    scope = read_name(node.scope).scope
     return Unit(
         name=f"{node.op.mnemonic} %{node.id}",
         family="control" if is_loop else node.family,
@@ -252,7 +253,7 @@ def _unit(node: Node, attribution: Attribution, staged: bool, region: str, runs:
         converts_layout=node.op in _CONVERSIONS,
         reads=reads,
         writes={value: array_bytes(value) for value in node.results},
-        place=attribution.stage if staged else read_name(node.scope).scope,
-        scope=read_name(node.scope).scope,
+        place=attribution.stage if staged else scope,
+        scope=scope,
         source=f"{line[0].rpartition('/')[2]}:{line[1]}" if (line := source_of(node.operation)) else "",
     )

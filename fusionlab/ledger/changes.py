@@ -4,8 +4,8 @@ Launches are matched in groups, by the first of six keys that both sides have: s
 transformation, family); scope without the numbers of layers, and structure (the file was edited above); source line
 and structure (a scope was renamed); source line, op and family (another transformation); op, family and size (another
 spelling); structure alone for matrix products and convolutions. What is in no group of the other side appeared or went.
-A change is explained by what can be read from the ledgers: trips of loops, branches of conditionals, the kernel of the
-other side that holds the op, XLA's refusals.
+The ledgers explain a change: trips of loops, branches of conditionals, the kernel of the other side that holds the op,
+XLA's refusals.
 """
 
 from __future__ import annotations

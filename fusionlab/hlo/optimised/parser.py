@@ -174,7 +174,8 @@ class Computation:
         """Instruction name to instruction; also the elements of tuples that operands name (``%call#0``, from JAX 0.11
         on)."""
         found = {instruction.name: instruction for instruction in self.instructions}
-        for name in [name for instruction in self.instructions for name in instruction.operands if "#" in name]:
+        numbered = [one for one in self.instructions if "#" in one.operand_text]
+        for name in [name for one in numbered for name in one.operands if "#" in name]:
             whole, _, index = name.rpartition("#")
             elements = found[whole].shape.elements if whole in found else ()
             if index.isdigit() and int(index) < len(elements):

@@ -14,8 +14,9 @@ from fusionlab.codegen.raising import RaiseError
 from fusionlab.hlo import ops
 from fusionlab.hlo.dependence import live_nodes, reached, sources_of
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.hlo.view import Node, TensorType, Value, reads
+from fusionlab.hlo.view import TensorType, Value, reads
 from fusionlab.passes.fuse_jvp_replay import identify
+from fusionlab.passes.fuse_jvp_replay.decide import groups
 from fusionlab.passes.fuse_jvp_replay.evaluating import FEW_ENOUGH
 from fusionlab.passes.fuse_jvp_replay.identify import Identification, Laplacian
 from fusionlab.passes.fuse_jvp_replay.no_laplacian import (
@@ -179,13 +180,3 @@ def _stands_for(candidate: TraceCandidate, value: Value, positions: Collection[V
     above = {v for node in live_nodes(flat.nodes, flat.arguments, [value]) for v in reads(node)} - {value}
     below = live_nodes(flat.nodes, [*flat.arguments, value], candidate.targets)
     return above.isdisjoint(v for node in below for v in reads(node) if v in flat.arguments and v in positions)
-
-
-def groups(before: Sequence[Node], outputs: Sequence[Value]) -> Iterator[list[Value]]:
-    """Candidates that no other candidate is computed from, then the others."""
-    used: set[Value] = set()
-    for node in reversed(before):
-        if any(value in used or value in outputs for value in node.results):
-            used.update(node.operands)
-    both = [value for value in outputs if value not in used], [value for value in outputs if value in used]
-    yield from filter(None, both)

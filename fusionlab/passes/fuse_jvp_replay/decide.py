@@ -28,7 +28,7 @@ from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import FunctionView, Node, Value, reads, walk
 from fusionlab.passes.fuse_jvp_replay import equal_inputs
 from fusionlab.passes.fuse_jvp_replay.directions import UnitRows, seeds_of_constants, seeds_of_loop
-from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS
+from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS, MOST_SECONDS
 from fusionlab.passes.fuse_jvp_replay.guards import DiscreteValues, TextGuards, by_integers, told_apart
 from fusionlab.passes.fuse_jvp_replay.no_laplacian import LimitReached, NoMatch, NotALaplacian, UncoveredMatch
 from fusionlab.passes.fuse_jvp_replay.one_by_one import adjoint_is_defined, second_derivatives
@@ -38,8 +38,6 @@ from fusionlab.passes.fuse_jvp_replay.tail import Tail, WeightedTarget, common_w
 from fusionlab.passes.refusals import Ground, Refusal
 
 _MOST_TARGETS, _MOST_SEEDS = 8, 4
-_MOST_SECONDS = 600.0
-"""The limit for the identification of one sum."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +104,7 @@ def places_of(flat: FunctionView) -> dict[int, list[Place]]:
 
 def decided(flat: FunctionView, places: Sequence[Place], extent: int, deadline: float = math.inf) -> Derivation:
     """The decision for the directions of ``places``, of ``extent`` coordinates; NotALaplacian if there is none."""
-    deadline = min(deadline, time.monotonic() + _MOST_SECONDS)
+    deadline = min(deadline, time.monotonic() + MOST_SECONDS)
     numbers = ValueNumbers(flat, through_reshapes=True)
     refused: list[Refusal | RaiseError] = []
     for some in _subsets(places):
@@ -161,8 +159,8 @@ def _decided(
     for x, leading, outputs in _positions(flat, places, extent):
         plain = [value for value in outputs if value.type.shape == x.type.shape[:leading]]
         others = [value for value in outputs if value not in plain]
-        for group in (*_groups(flat.nodes, plain), *_groups(flat.nodes, others)):
-            limits = deadline, _MOST_SECONDS
+        for group in (*groups(flat.nodes, plain), *groups(flat.nodes, others)):
+            limits = deadline, MOST_SECONDS
             try:
                 trial = ProductTrial(flat, places, x, leading, group, numbers, *limits)
                 found = _of_trial(trial, numbers)
@@ -179,7 +177,7 @@ def _decided(
     return None
 
 
-def _groups(before: Sequence[Node], outputs: Sequence[Value]) -> Iterator[list[Value]]:
+def groups(before: Sequence[Node], outputs: Sequence[Value]) -> Iterator[list[Value]]:
     """Candidates that no other candidate is computed from, then the others."""
     used: set[Value] = set()
     for node in reversed(before):
@@ -267,11 +265,12 @@ def _with_targets(
         guards.require([target.value for target in found], trial.subject)
         own = {gradient: of for gradient, of in own.items() if guards.passes(gradient)}
         kept = _at_equal_inputs(trial, stopped, options, tail, found, own)
+        rows = [row for target in found for term in target.terms for row in rows_of(term)]
+        own_weights = common_weights(rows) is None
+        by_adjoint = own_weights and _adjoint_holds(trial, list(outputs), stopped, options, numbers)
         return Derivation(
             flat, trial.x, trial.walkers, trial.coordinates, tuple(found), tail, kept, trial.marks, trial.one, stopped,
-            trial.subgradients, starts, options.powers_by_base,
-            common_weights([row for target in found for term in target.terms for row in rows_of(term)]) is None
-            and _adjoint_holds(trial, list(outputs), stopped, options, numbers),
+            trial.subgradients, starts, options.powers_by_base, by_adjoint,
         )  # fmt: skip
     return None
 

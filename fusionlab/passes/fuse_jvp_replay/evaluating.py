@@ -29,6 +29,8 @@ from fusionlab.passes.fuse_jvp_replay.no_laplacian import LimitReached, NotALapl
 from fusionlab.passes.fuse_jvp_replay.singularity import singularity_tests
 from fusionlab.passes.refusals import Ground, refused
 
+MOST_SECONDS = 600.0
+"""The limit for the identification of one sum."""
 FEW_ENOUGH = 64
 """The largest number of walkers of which all are evaluated."""
 _MOST_WALKERS = 16
@@ -165,7 +167,7 @@ def resizable(walkers: Sequence[int], marks_of: Callable[[int], Marks | Complain
             kept *= extent
             because = found or because
     if kept > FEW_ENOUGH:
-        unknown = Complaint(Ground.WALKERS_UNKNOWN, "a few of them cannot be told from their shapes")
+        unknown = Complaint(Ground.WALKERS_UNKNOWN, "their shapes do not show which axes count them")
         ground, why, node = because or unknown
         raise NotALaplacian(ground, f"{kept} walkers are too many to evaluate, and {why}", node)
     return marks

@@ -50,6 +50,7 @@ from fusionlab.passes.fuse_jvp_replay import combinations, equal_inputs
 from fusionlab.passes.fuse_jvp_replay.combinations import Combination
 from fusionlab.passes.fuse_jvp_replay.evaluating import (
     DRAWS,
+    MOST_SECONDS,
     Evaluation,
     resizable,
     resized,
@@ -73,8 +74,8 @@ from fusionlab.passes.refusals import Ground
 FLOPS_OF_ONE_DIRECTION = 1e7
 """FLOPs (model) of the few walkers from which on one direction is evaluated first: below, it does not pay for another
 lowering."""
-MOST_SECONDS, MOST_SECONDS_WITH_WEIGHTS = 600.0, 120.0
-"""The limits for the identification of one sum, and of one as a sum with weights, which needs many more samples."""
+MOST_SECONDS_WITH_WEIGHTS = 120.0
+"""The limit for the identification of one sum as a sum with weights, which needs many more samples."""
 _SAMPLES_OF_TERMS = 6
 """The number of samples at which the terms of trips are compared: three decide, and the next three again."""
 

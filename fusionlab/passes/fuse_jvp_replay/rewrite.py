@@ -184,7 +184,7 @@ def _require_gain(rebuilt: Program, view: View) -> None:
     """Refusal where ``rebuilt``, which has no loop less, does not need few enough FLOPs."""
     part = program_cost(rebuilt).flops / max(program_cost(view.flat).flops, 1)
     if part > _MOST_FLOPS:
-        raise Refusal(Ground.NO_GAIN, f"without a loop to be rid of, {part:.2f} times the FLOPs do not pay")
+        raise Refusal(Ground.NO_GAIN, f"without a loop to remove, {part:.2f} times the FLOPs do not pay")
 
 
 def _weighted(flat: FunctionView, found: Replay | TraceCandidate) -> Iterator[TraceCandidate]:
