@@ -82,13 +82,21 @@ def fuzz_pairs(seed: int, count: int, deadline: float, processes: int) -> dict[s
     runs: list[dict[str, Any]] = []
     failures: list[dict[str, Any]] = []
 
+    def asked(first: int, number: int) -> None:
+        """So many pairs in a process; where XLA ends it (compiling a division of constants), in smaller ones."""
+        try:
+            runs.extend(call(pairs.runs, seed, first, number, limit_s=_BATCH_LIMIT_S))
+        except ProcessFailed as error:
+            if number <= pairs.BATCH:
+                failures.append({"first": first, "pairs": number, "error": str(error)})
+                return
+            for at in range(first, first + number, pairs.BATCH):
+                asked(at, min(pairs.BATCH, first + number - at))
+
     def part(first: int) -> None:
         if time.monotonic() > deadline:
             return
-        try:
-            runs.extend(call(pairs.runs, seed, first, min(_PAIRS, count - first), limit_s=_BATCH_LIMIT_S))
-        except ProcessFailed as error:
-            failures.append({"first": first, "error": str(error)})
+        asked(first, min(_PAIRS, count - first))
         print(f"pairs: {sum(sum(run['classes'].values()) for run in runs)} of {count}", file=sys.stderr, flush=True)
 
     with ThreadPoolExecutor(processes) as pool:

@@ -93,6 +93,8 @@ def _split_contraction(e: Expression, _: random.Random, x: Expression, y: Expres
         return reduction("sum", apply("mul", x, y), (0,))
     if len(x.shape) == 2 and len(y.shape) == 1 and left == 1:
         return reduction("sum", apply("mul", x, broadcast(y, x.shape, (1,))), (1,))
+    if x.shape[left] == 1:
+        return None
     parts = [e.of(sliced(x, left, a, b), sliced(y, right, a, b)) for a, b in ((0, 1), (1, x.shape[left]))]
     return apply("add", *parts)
 
@@ -114,9 +116,11 @@ def _split_sum(e: Expression, choices: random.Random, x: Expression) -> Expressi
         return reduction("sum", reduction("sum", x, (choices.randrange(2),)), (0,))
     (axis,) = e.detail
     n = x.shape[axis]
-    first, rest = e.of(sliced(x, axis, 0, 1)), e.of(sliced(x, axis, 1, n))
     ones = dot(x, constant(1.0, (n,)), axis, 0)
     backwards = e.of(Expression("rev", (x,), x.shape, (axis,)))
+    if n == 1:
+        return choices.choice((ones, backwards))
+    first, rest = e.of(sliced(x, axis, 0, 1)), e.of(sliced(x, axis, 1, n))
     return choices.choice((apply("add", first, rest), apply("add", rest, first), ones, backwards))
 
 
