@@ -43,10 +43,6 @@ class Ground(Enum):
         "unsafe", "form",
         f"hold a walker's coordinates in one array, and let jax.vmap make the axis of walkers, or use {_LAPLACIAN}",
     )  # fmt: skip
-    NOT_ONE_SUM = Advice(
-        "unsafe", "form",
-        f"let the loop add second derivatives to one sum, total + hessian_times(eye[k])[k], or use {_LAPLACIAN}",
-    )  # fmt: skip
     NO_LAPLACIAN = Advice(
         "unsupported", "form",
         f"if it has a Laplacian (by jax.experimental.jet, say), use {_LAPLACIAN}; if not, try --pipeline layout",

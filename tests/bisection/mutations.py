@@ -7,6 +7,7 @@ is switched off while the value is looked for.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import jax.numpy as jnp
 from jax import lax
@@ -17,8 +18,7 @@ from fusionlab.codegen.laplacian.rules import dot_general, elementwise, owned_do
 from fusionlab.codegen.raising import trips
 from fusionlab.hlo.loops import Sum
 from fusionlab.passes import batch_replay, licm, rewriting
-from fusionlab.passes.fuse_jvp_replay import candidates, entry, identify
-from fusionlab.passes.fuse_jvp_replay.entry import RewrittenEntry
+from fusionlab.passes.fuse_jvp_replay import decide, emit, products, rewrite
 from fusionlab.passes.fuse_jvp_replay.shift_invariance import may_shift
 
 
@@ -36,7 +36,7 @@ def in_the_rewrite(owner, name, wrong, *owners):
     """The same, but not while the differentiated value is looked for; ``owners`` imported the same function."""
 
     def plant(patch):
-        right, search, searching = getattr(owner, name), candidates.find_laplacian, [False]
+        right, search, searching = getattr(owner, name), rewrite.decided, [False]
 
         def switched(*given, **named):
             return right(*given, **named) if searching[0] else wrong(right, *given, **named)
@@ -48,7 +48,7 @@ def in_the_rewrite(owner, name, wrong, *owners):
             finally:
                 searching[0] = False
 
-        patch.setattr(candidates, "find_laplacian", find)
+        patch.setattr(rewrite, "decided", find)
         for one in (owner, *owners):
             patch.setattr(one, name, switched)
 
@@ -115,26 +115,33 @@ def first_source_lost(right, engine, *given):
     return right(engine, *given)
 
 
-def parts_reversed(right, entry, environment):
-    value, lap, rows = right(entry, environment)
-    return value, lap[::-1], rows
+def parts_reversed(right, *given):
+    return {output: (value, lap[::-1], rows) for output, (value, lap, rows) in right(*given).items()}
 
 
-def offset_lost(right, entry, *given):
-    right(entry, *given)
-    entry.offsets = {}
+def offsets_lost(right, *given):
+    found = right(*given)
+    return replace(found, targets=tuple(replace(target, offset="") for target in found.targets))
 
 
-def extremes_held_constant(right, candidate, *limits, **named):
+def factors_lost(right, *given):
+    """Weights of 1 for all coordinates."""
+    found = right(*given)
+    ones = ((Fraction(1),) * found.coordinates.count,)
+    targets = [replace(t, terms=tuple(replace(term, real=ones) for term in t.terms)) for t in found.targets]
+    return replace(found, targets=tuple(targets))
+
+
+def extremes_held_constant(right, *given):
     """Maxima and minima that do not drop out, too."""
-    shifts = (node.results[0] for node in candidate.flat.nodes if may_shift(node))
-    return replace(right(candidate, *limits, **named), stop_gradient=tuple(shifts))
+    found = right(*given)
+    return replace(found, stop_gradient=tuple(node.results[0] for node in found.flat.nodes if may_shift(node)))
 
 
 def agrees_with_any(patch):
-    """What is no Laplacian is taken to be identical to the sum, and equal to it where values are exactly equal."""
-    instead(identify, "_factors", lambda right, *given: (1, 0) if right(*given) is None else None)(patch)
-    instead(identify.Identification, "_at_equal_inputs", lambda right, *given: tuple(given[-1]))(patch)
+    """What is no product is taken for one, in all draws and where values are exactly equal."""
+    instead(products, "_ratio", lambda right, *given: right(*given) or 1)(patch)
+    instead(decide, "_at_equal_inputs", lambda right, *given: dict(given[-2]))(patch)
 
 
 def divisor_held_constant(right, *given):
@@ -203,17 +210,17 @@ MUTATIONS = tuple(Mutation(*row) for row in (
     ("a maximum shared by all", "largest", SPARSE,
      in_the_rewrite(reductions, "shares", lambda right, array, *given: jnp.full_like(array, 1 / 3))),
     ("a maximum taken for a constant", "largest", SPARSE,
-     instead(candidates, "find_laplacian", extremes_held_constant)),
+     instead(rewrite, "decided", extremes_held_constant)),
     ("slots of different electrons taken for one", "pairs", SPARSE,
      in_the_rewrite(owners, "same_owner", lambda right, first, second: True, jet)),
-    ("gradient in reverse order", "gradient", SPARSE, instead(entry, "densify", rows_reversed)),
+    ("gradient in reverse order", "gradient", SPARSE, in_the_rewrite(emit, "densify", rows_reversed)),
     ("coordinates of an electron swapped", "gradient", DENSE,
      in_the_rewrite(interpreter, "identity_jet", rows_reversed)),
     ("constant factor dropped", "scaled", SPARSE,
-     instead(candidates, "find_laplacian", lambda right, *given, **named: replace(right(*given, **named), scale=1.0))),
-    ("initial sum dropped", "scaled", SPARSE, instead(RewrittenEntry, "__init__", offset_lost)),
-    ("a source of the adjoint lost", "products", ADJOINT, instead(entry, "weighted_sources", first_source_lost)),
+     instead(rewrite, "decided", factors_lost)),
+    ("initial sum dropped", "scaled", SPARSE, instead(rewrite, "decided", offsets_lost)),
+    ("a source of the adjoint lost", "products", ADJOINT, instead(emit, "weighted_sources", first_source_lost)),
     ("parts of the walkers in reverse", "products", f"{SPARSE}{{chunks=5}}",
-     instead(RewrittenEntry, "_in_parts", parts_reversed)),
+     instead(emit.Emission, "_in_parts", parts_reversed)),
     ("equality that does not hold", "of-another", SPARSE, agrees_with_any),
 ))  # fmt: skip

@@ -171,7 +171,7 @@ def flops_with_parts(form, *parts):
 
     original = lower_jaxpr(jax.make_jaxpr(jax.vmap(of_one))(positions(1)), "cpu", "parts")
     found = run_pipeline(original, parse_pipeline("sparsify-directions"), Setting(platform="cpu"))
-    assert len(found.applied) == len(parts), found.events
+    assert 1 <= len(found.applied) <= len(parts), found.events  # without loops, both parts are one event
     return program_cost(found.program).flops
 
 

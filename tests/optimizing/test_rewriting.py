@@ -478,7 +478,7 @@ def test_a_fallback_has_at_most_one_and_a_half_times_the_memory_of_the_original(
 
     x = jnp.asarray(draw(size=(1024, 12)), jnp.float32)
     optimized = fusionlab.optimize(jax.vmap(energy), cache=False, check="never")
-    told = r"energy: batch-replay\{chunk=\d\} instead of a forward Laplacian \(of 1 values before the loop, none"
+    told = r"energy: batch-replay\{chunk=\d\} instead of a forward Laplacian \(of the values without directions, none"
     with pytest.warns(FallbackWarning, match=told):
         before, after = (
             jax.jit(one).lower(x).compile().memory_analysis().temp_size_in_bytes

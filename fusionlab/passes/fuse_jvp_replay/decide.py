@@ -2,42 +2,41 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from fusionlab.codegen.laplacian.jet import Coordinates
-from fusionlab.codegen.laplacian.state import Options, State
+from fusionlab.codegen.laplacian.state import Options
 from fusionlab.codegen.raising import RaiseError, Raising, unsupported_nodes
-from fusionlab.equivalence.exact.evaluation import Evaluator
-from fusionlab.equivalence.exact.field import FieldWithGuards, primes
-from fusionlab.equivalence.exact.values import Array
 from fusionlab.hlo import ops
 from fusionlab.hlo.batch_axes import Marks
 from fusionlab.hlo.constants import fold
-from fusionlab.hlo.dependence import live_nodes, on_every_way, reached, sources_of
-from fusionlab.hlo.loops import Loop, Recurrent, Stacked, Sum, accumulated_by, analyse
+from fusionlab.hlo.dependence import live_nodes, reached
+from fusionlab.hlo.loops import Loop, Sum
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.hlo.view import FunctionView, Node, Value, reads, walk
-from fusionlab.passes.fuse_jvp_replay import equal_inputs
-from fusionlab.passes.fuse_jvp_replay.directions import UnitRows, seeds_of_constants, seeds_of_loop
-from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS, MOST_SECONDS
-from fusionlab.passes.fuse_jvp_replay.guards import DiscreteValues, TextGuards, by_integers, told_apart
-from fusionlab.passes.fuse_jvp_replay.no_laplacian import LimitReached, NoMatch, NotALaplacian, UncoveredMatch
-from fusionlab.passes.fuse_jvp_replay.one_by_one import adjoint_is_defined, second_derivatives
-from fusionlab.passes.fuse_jvp_replay.products import Cut, Place, ProductTrial, subject_of
+from fusionlab.hlo.view import FunctionView, Value, walk
+from fusionlab.passes.fuse_jvp_replay.directions import Place, UnitRows, subject_of
+from fusionlab.passes.fuse_jvp_replay.evaluating import FEW_ENOUGH
+from fusionlab.passes.fuse_jvp_replay.guards import DiscreteValues, TextGuards, by_integers
+from fusionlab.passes.fuse_jvp_replay.no_laplacian import (
+    LimitReached,
+    NoMatch,
+    NotALaplacian,
+    UncoveredMatch,
+    Unevaluated,
+)
+from fusionlab.passes.fuse_jvp_replay.positions import groups, positions_of
+from fusionlab.passes.fuse_jvp_replay.products import Cut, ProductTrial
 from fusionlab.passes.fuse_jvp_replay.shift_invariance import invariant_shifts
 from fusionlab.passes.fuse_jvp_replay.tail import Tail, WeightedTarget, common_weights, rows_of, weighed
+from fusionlab.passes.fuse_jvp_replay.targets import require_equal_weights, require_no_product, tails
+from fusionlab.passes.fuse_jvp_replay.ties import adjoint_holds, gradients_at_ties, weights_hold
 from fusionlab.passes.refusals import Ground, Refusal
 
-_MOST_TARGETS, _MOST_SEEDS = 8, 4
+_MOST_SEEDS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +47,7 @@ class Derivation:
     ``marks`` are the axes of values that count walkers along each leading axis of x that can be resized; ``one`` raises
     the program with one walker. Derivatives through ``stop_gradient`` cancel; ``subgradients`` are those of maxima and
     minima where operands are equal. ``by_adjoint``: the adjoint has all second derivatives, for sums with weights of
-    their own.
+    their own. ``every_direction``: coordinates of weight 0 may be directions, too; else 0 times what is undefined is.
     """
 
     flat: FunctionView
@@ -65,6 +64,7 @@ class Derivation:
     starts: Mapping[Value, Value] = field(default_factory=dict)
     powers_by_base: bool = False
     by_adjoint: bool = False
+    every_direction: bool = True
 
     @property
     def outputs(self) -> list[Value]:
@@ -78,38 +78,14 @@ class Derivation:
         return list(dict.fromkeys(cut.place.loop for cut in self.tail.cuts if cut.place.loop is not None))
 
 
-def places_of(flat: FunctionView) -> dict[int, list[Place]]:
-    """By number of coordinates, the most first, the places where so many directions are pushed."""
-    found: dict[int, list[Place]] = {}
-    by: dict[int, list[UnitRows]] = {}
-    for seed in seeds_of_constants(flat):
-        by.setdefault(seed.extent, []).append(seed)
-    for extent, seeds in by.items():
-        whole = tuple(seed for seed in seeds if seed.rows == extent)
-        rows = tuple(seed for seed in seeds if seed.rows != extent)
-        found.setdefault(extent, []).extend(Place(None, some, flat) for some in (whole, rows) if some)
-    for node in flat.nodes:
-        if node.op is not ops.WHILE:
-            continue
-        loop = analyse(node)
-        if not loop.trips or loop.indices(Recurrent) or not loop.indices(Sum, Stacked):
-            continue
-        of: dict[int, list[UnitRows]] = {}
-        for seed in seeds_of_loop(flat, loop):
-            of.setdefault(seed.extent, []).append(seed)
-        for extent, seeds in of.items():
-            found.setdefault(extent, []).append(Place(loop, tuple(seeds), loop.body))
-    return {extent: found[extent] for extent in sorted(found, reverse=True)}
-
-
-def decided(flat: FunctionView, places: Sequence[Place], extent: int, deadline: float = math.inf) -> Derivation:
+def decided(flat: FunctionView, places: Sequence[Place], extent: int, deadline: float) -> Derivation:
     """The decision for the directions of ``places``, of ``extent`` coordinates; NotALaplacian if there is none."""
-    deadline = min(deadline, time.monotonic() + MOST_SECONDS)
     numbers = ValueNumbers(flat, through_reshapes=True)
     refused: list[Refusal | RaiseError] = []
+    none = set[tuple[Place, Value]]()
     for some in _subsets(places):
         try:
-            if (found := _decided(flat, some, extent, numbers, deadline)) is not None:
+            if (found := _decided(flat, some, extent, numbers, deadline, none)) is not None:
                 return found
         except (UncoveredMatch, LimitReached):
             raise
@@ -122,8 +98,8 @@ def decided(flat: FunctionView, places: Sequence[Place], extent: int, deadline: 
         raise opaque
     if refused:
         raise next((reason for reason in refused if not isinstance(reason, NoMatch)), refused[0])
-    none = f"of the values without directions, none has the Laplacian that {subject_of(places)} computes"
-    raise NoMatch(Ground.FUNCTION_NOT_FOUND, none)
+    found_none = f"of the values without directions, none has the Laplacian that {subject_of(places)} computes"
+    raise NoMatch(Ground.FUNCTION_NOT_FOUND, found_none)
 
 
 def _opaque(places: Sequence[Place]) -> Refusal | None:
@@ -153,38 +129,54 @@ def _subsets(places: Sequence[Place]) -> Iterator[Sequence[Place]]:
 
 
 def _decided(
-    flat: FunctionView, places: Sequence[Place], extent: int, numbers: ValueNumbers, deadline: float
-) -> Derivation | None:
+    flat: FunctionView, places: Sequence[Place], extent: int, numbers: ValueNumbers, deadline: float,
+    none: set[tuple[Place, Value]],
+) -> Derivation | None:  # fmt: skip
+    """The decision for ``places``, together or one of them. ``none``, to which others are added, are places without one
+    for these positions."""
     refused: list[Refusal | RaiseError] = []
-    for x, leading, outputs in _positions(flat, places, extent):
+    for x, leading, outputs in positions_of(flat, places, extent):
+        if none.issuperset((place, x) for place in places):
+            continue
+        is_none = True
         plain = [value for value in outputs if value.type.shape == x.type.shape[:leading]]
         others = [value for value in outputs if value not in plain]
         for group in (*groups(flat.nodes, plain), *groups(flat.nodes, others)):
-            limits = deadline, MOST_SECONDS
             try:
-                trial = ProductTrial(flat, places, x, leading, group, numbers, *limits)
-                found = _of_trial(trial, numbers)
-                for some in _alone(places, trial.together) if found is None else ():
-                    found = found or _of_trial(ProductTrial(flat, some, x, leading, group, numbers, *limits), numbers)
-                if found is not None:
+                if (found := _of_group(flat, places, x, leading, group, numbers, deadline)) is not None:
                     return found
             except (UncoveredMatch, LimitReached):
                 raise
             except (Refusal, RaiseError) as reason:
                 refused.append(reason)
+                is_none = False
+        if is_none:
+            none.update((place, x) for place in places)
     if refused:
         raise refused[0]
     return None
 
 
-def groups(before: Sequence[Node], outputs: Sequence[Value]) -> Iterator[list[Value]]:
-    """Candidates that no other candidate is computed from, then the others."""
-    used: set[Value] = set()
-    for node in reversed(before):
-        if any(value in used or value in outputs for value in node.results):
-            used.update(node.operands)
-    both = [value for value in outputs if value not in used], [value for value in outputs if value in used]
-    yield from filter(None, both)
+def _of_group(
+    flat: FunctionView, places: Sequence[Place], x: Value, leading: int, group: Sequence[Value], numbers: ValueNumbers,
+    deadline: float, resize: bool = True,
+) -> Derivation | None:  # fmt: skip
+    """The decision for the outputs ``group``.
+
+    Where a few walkers do not stand for all, or their axes are mistaken for others, all are evaluated, if they are few.
+    """
+    trial = ProductTrial(flat, places, x, leading, group, numbers, deadline, resize)
+    try:
+        found = _of_trial(trial, numbers)
+        for some in _alone(places, trial.together) if found is None else ():
+            alone = ProductTrial(flat, some, x, leading, group, numbers, deadline, resize)
+            found = found or _of_trial(alone, numbers)
+    except (RaiseError, Unevaluated, NotALaplacian) as reason:
+        of_walkers = not isinstance(reason, NotALaplacian) or reason.ground is Ground.WALKERS_TOLD_APART
+        if not trial.marks or not of_walkers or math.prod(x.type.shape[:leading]) > FEW_ENOUGH:
+            raise
+        return _of_group(flat, places, x, leading, group, numbers, deadline, resize=False)
+    return found
 
 
 def _alone(places: Sequence[Place], together: Collection[UnitRows]) -> Iterator[Sequence[Place]]:
@@ -192,7 +184,7 @@ def _alone(places: Sequence[Place], together: Collection[UnitRows]) -> Iterator[
     that is made of its entries."""
     for place in places:
         for seed in [each for each in place.seeds if each in together][:_MOST_SEEDS]:
-            yield [Place(place.loop, (seed,), place.region)]
+            yield [Place(place.loop, (seed,), place.region, tuple(each for each in place.seeds if each is not seed))]
 
 
 def _of_trial(trial: ProductTrial, numbers: ValueNumbers) -> Derivation | None:
@@ -201,13 +193,15 @@ def _of_trial(trial: ProductTrial, numbers: ValueNumbers) -> Derivation | None:
     if not trial.candidates:
         return None
     given = [value for value in trial.inputs if value.dtype in ops.INTEGERS]
-    shifts = invariant_shifts(trial) if by_integers(trial.cone, given) is None else {}
-    stopped = tuple(shift for shift, outputs in shifts.items() if outputs.issuperset(trial.outputs))
     for options in (Options(), Options(powers_by_base=True))[: 2 if powers else 1]:
-        cuts, gradients = trial.matches(stopped, options)
-        cuts = _first(cuts, trial)
+        if (narrow := trial.narrowed(options)) is None:
+            continue
+        shifts = invariant_shifts(narrow) if by_integers(narrow.cone, given) is None else {}
+        stopped = tuple(shift for shift, outputs in shifts.items() if outputs.issuperset(narrow.outputs))
+        cuts, gradients = narrow.matches(stopped, options)
+        cuts = _first(cuts, narrow)
         if any(cut.order == 2 for cut in cuts):
-            return _with_targets(trial, cuts, gradients, shifts, options, numbers)
+            return _with_targets(narrow, cuts, gradients, shifts, options, numbers)
     return None
 
 
@@ -228,6 +222,15 @@ def _first(cuts: Sequence[Cut], trial: ProductTrial) -> list[Cut]:
     return [cut for cut in found.values() if cut.order == 2 or cut.value not in after]
 
 
+def _some_coordinates(targets: Sequence[WeightedTarget]) -> list[int]:
+    """The coordinates that have a weight, where some weights are 0 or targets have channels; else none."""
+    terms = [term for target in targets for term in target.terms]
+    if all(all(map(all, term.real)) and term.axis is None for term in terms):
+        return []
+    rows = np.array([[bool(weight) for weight in row] for term in terms for row in (*term.real, *term.imaginary)])
+    return [int(k) for k in np.flatnonzero(rows.any(0))]
+
+
 def _with_targets(
     trial: ProductTrial,
     cuts: Sequence[Cut],
@@ -237,22 +240,26 @@ def _with_targets(
     numbers: ValueNumbers,
 ) -> Derivation | None:
     flat = trial.flat
-    for targets in _ways_out(flat, cuts):
-        tail = Tail(flat, cuts, targets)
-        if not any(cut.order == 2 for cut in tail.cuts) or not tail.is_affine:
-            continue
+    refused: list[NotALaplacian] = []
+    for tail in tails(flat, cuts, {value for value, _ in gradients}):
         starts: dict[Value, Value] = {}
+        after = reached(flat, [result for node in tail.loops for result in node.results])
         for cut in tail.cuts:
             if (loop := cut.place.loop) is not None:
                 begun = {loop.node.results[i]: loop.node.operands[i] for i in loop.indices(Sum)}
-                starts |= {v: at for v, at in begun.items() if (array := fold(at)) is None or np.any(array)}
-        if beside := _results_beside(flat, tail, {value for value, _ in gradients}):
-            tail = Tail(flat, cuts, [*targets, *beside])
-            if not tail.is_affine:
-                continue
-        _require_tail(trial, tail)
+                starts |= {
+                    v: at
+                    for v, at in begun.items()
+                    if at not in after and ((array := fold(at)) is None or np.any(array))
+                }
+        try:
+            require_equal_weights(trial, tail)
+            require_no_product(trial, tail)
+        except NotALaplacian as reason:
+            refused.append(reason)
+            continue
         found = weighed(trial, tail, starts)
-        if found is None or not all(target.terms for target in found[: len(targets)]):
+        if found is None or not any(target.terms for target in found):
             continue
         outputs = dict.fromkeys(each.output for target in found for each in target.terms)
         outputs |= dict.fromkeys(cut.of for cut in tail.cuts)
@@ -264,226 +271,22 @@ def _with_targets(
         guards = TextGuards(flat, trial.x, inputs, list(walk(cone)), numbers, trial.axes, discrete)
         guards.require([target.value for target in found], trial.subject)
         own = {gradient: of for gradient, of in own.items() if guards.passes(gradient)}
-        kept = _at_equal_inputs(trial, stopped, options, tail, found, own)
         rows = [row for target in found for term in target.terms for row in rows_of(term)]
-        own_weights = common_weights(rows) is None
-        by_adjoint = own_weights and _adjoint_holds(trial, list(outputs), stopped, options, numbers)
+        weights = common_weights(rows)
+        by_adjoint = weights is None and adjoint_holds(trial, list(outputs), stopped, options, numbers)
+        some = [] if by_adjoint else _some_coordinates(found)
+        try:
+            kept = gradients_at_ties(trial, stopped, options, tail, own, some)
+        except UncoveredMatch:  # derivatives by some coordinates are defined where those along a direction are not
+            by_adjoint = bool(some) and adjoint_holds(trial, list(outputs), stopped, options, numbers)
+            if not by_adjoint:
+                raise
+            kept = gradients_at_ties(trial, stopped, options, tail, own, [])
+        every = weights is None or all(weights) or weights_hold(trial, list(outputs), weights, stopped, options)
         return Derivation(
             flat, trial.x, trial.walkers, trial.coordinates, tuple(found), tail, kept, trial.marks, trial.one, stopped,
-            trial.subgradients, starts, options.powers_by_base, by_adjoint,
+            trial.subgradients, starts, options.powers_by_base, by_adjoint, every,
         )  # fmt: skip
+    if refused:
+        raise refused[0]
     return None
-
-
-def _require_tail(trial: ProductTrial, tail: Tail) -> None:
-    """NotALaplacian if the weights may be others for other walkers, or for integers that no draw has."""
-    nodes = tail.every_node([trial.x])
-    if trial.marks and (why := told_apart(nodes, trial.axes)) is not None:
-        raise NotALaplacian(why.ground, f"{trial.subject} is weighed by walkers: {why.reason}", why.node)
-    given = [value for value in trial.flat.arguments if value.dtype in ops.INTEGERS]
-    if (node := by_integers(nodes, given)) is not None:
-        reason = f"{trial.subject} weighs second derivatives by an integer argument"
-        raise NotALaplacian(Ground.INTEGER_ARGUMENT, reason, node)
-
-
-def _results_beside(flat: FunctionView, tail: Tail, gradients: Collection[Value]) -> list[Value]:
-    """The other results of the loops of ``tail`` that the function needs, as a squared gradient."""
-    rest = live_nodes(flat.nodes, [*flat.arguments, *tail.targets, *gradients], flat.returns)
-    read = {value for node in rest for value in reads(node)} | set(flat.returns)
-    return [value for node in tail.loops for value in node.results if value in read and value not in tail.targets]
-
-
-def _ways_out(flat: FunctionView, cuts: Sequence[Cut]) -> Iterator[list[Value]]:
-    """Sets of values through which the results depend on cuts: one for all of them, then one for those of each place
-    and output, together and alone. Of values through which all ways go, the smallest first, the earliest of equal ones.
-    """
-    seconds = [cut for cut in cuts if cut.order == 2]
-    apart: dict[tuple[Place, Value], list[Cut]] = {}
-    for cut in seconds:
-        apart.setdefault((cut.place, cut.of), []).append(cut)
-    yield from _ways_of(flat, seconds)
-    if len(apart) > 1:
-        ways = [list(_ways_of(flat, some)) for some in apart.values()]
-        if all(ways):
-            yield list(dict.fromkeys(value for each in ways for value in each[0]))
-        for each in ways:
-            yield from each
-
-
-def _ways_of(flat: FunctionView, cuts: Sequence[Cut]) -> Iterator[list[Value]]:
-    sources = _sources(cuts)
-    inexact = [value for value in on_every_way(flat, sources) if value.dtype in ops.INEXACT]
-    for value in sorted(inexact, key=lambda value: math.prod(value.type.shape))[:_MOST_TARGETS]:
-        yield [value]
-    if sums := [v for v in sources if v.producer is not None and v.producer.op is ops.WHILE and _is_sum(v)]:
-        yield sums
-
-
-def _is_sum(value: Value) -> bool:
-    assert value.producer is not None
-    return isinstance(analyse(value.producer).roles[value.index], Sum)
-
-
-def _sources(cuts: Sequence[Cut]) -> list[Value]:
-    """The values of the function that have the cuts: themselves, or results of their loops."""
-    found: dict[Value, None] = {}
-    for cut in cuts:
-        if (loop := cut.place.loop) is None:
-            found[cut.value] = None
-            continue
-        after = reached(loop.body, [cut.value])
-        for result, role in zip(loop.node.results, loop.roles, strict=True):
-            if not after.isdisjoint(accumulated_by(role)):
-                found[result] = None
-    return list(found)
-
-
-def _positions(flat: FunctionView, places: Sequence[Place], extent: int) -> list[tuple[Value, int, list[Value]]]:
-    """Values of ``extent`` coordinates behind some leading axes, the number of these, and the candidates for F.
-
-    They are those on which most of the values read beside the directions depend: the last two of them, and the first;
-    then the same of values that all walkers share, as nuclei.
-    """
-    directed = reached(flat, [s.value for p in places if p.loop is None for s in p.seeds])
-    ends = [value.type.shape for value in flat.returns if value.is_array]
-    for place in places:
-        if (loop := place.loop) is not None:
-            directed |= reached(flat, loop.node.results)
-            ends += [loop.node.results[i].type.shape for i in loop.indices(Sum)]
-            ends += [role.term_shape for role in loop.roles if isinstance(role, Stacked)]
-    before = [node for node in flat.nodes if directed.isdisjoint(node.results)]
-    every = [value for node in flat.nodes if not directed.isdisjoint(node.results) for value in reads(node)]
-    read = [value for value in dict.fromkeys(every) if value not in directed]
-    values = [*flat.arguments, *(v for node in before for v in node.results)]
-    found = _of_extent(values, extent)
-    dependent = sources_of(flat, [value for value, _ in found])
-    counts = [sum(dependent.get(v, 0) >> i & 1 for v in read) for i in range(len(found))]
-    if not found or not max(counts):
-        raise NoMatch(Ground.POSITIONS_NOT_FOUND, f"no value of the program has {extent} coordinates per walker")
-    chosen: list[tuple[Value, int, list[Value]]] = []
-    given = reached(flat, flat.arguments)
-    for shared in (False, True):
-        best: dict[int, list[tuple[Value, int, list[Value]]]] = {}
-        for i, (value, leading) in enumerate(found):
-            axes = value.type.shape[:leading]
-            shapes = {_longer(shape) for shape in (axes, *ends) if shape[:leading] == axes and shared <= bool(shape)}
-            fitting = (v for n in before for v in n.results if v.dtype == value.dtype and v is not value)
-            outputs = [v for v in fitting if _longer(v.type.shape) in shapes and dependent.get(v, 0) >> i & 1]
-            fits = (leading == 0 and bool(ends)) if shared else (leading > 0 or value in given)
-            if outputs and fits and counts[i]:
-                best.setdefault(counts[i], []).append((value, leading, outputs))
-        most = best[max(best)] if best else []
-        chosen += [each for each in [*most[:-3:-1], *most[:-2][:1]] if each[0] not in [value for value, *_ in chosen]]
-    if not chosen:
-        reason = "no value of one number per walker is computed from the positions before the loop"
-        raise NoMatch(Ground.FUNCTION_NOT_FOUND, reason)
-    return chosen
-
-
-def _of_extent(values: Sequence[Value], extent: int) -> list[tuple[Value, int]]:
-    """Those of ``values`` with ``extent`` elements behind some leading axes, and the number of these; a reshape of one
-    of them is the same.
-
-    Where axes of one element may belong to either, the leading ones are those of another value, if there is one.
-    """
-    found: dict[Value, int] = {}
-    shapes = {value.type.shape for value in values if value.is_array}
-    for value in values:
-        if value.dtype not in ops.WIDE_FLOATS:
-            continue
-        shape, node = value.type.shape, value.producer
-        fitting = [a for a in range(len(shape)) if math.prod(shape[a:]) == extent]
-        reshaped = node is not None and node.op is ops.RESHAPE and node.operands[0] in found
-        if fitting and not reshaped:
-            found[value] = next((a for a in fitting if shape[:a] in shapes), fitting[-1])
-    return list(found.items())
-
-
-def _longer(shape: Sequence[int]) -> tuple[int, ...]:
-    return tuple(extent for extent in shape if extent > 1)
-
-
-def _at_equal_inputs(
-    trial: ProductTrial,
-    stopped: tuple[Value, ...],
-    options: Options,
-    tail: Tail,
-    targets: Sequence[WeightedTarget],
-    gradients: Mapping[Value, Value],
-) -> dict[Value, Value]:
-    """The ``gradients`` that are derivatives at equal inputs; UncoveredMatch if a cut is no derivative there."""
-    lowered, of = trial.lowered(stopped, options), trial.coordinates
-    walkers = math.prod(trial.raising.shape(trial.x)[: trial.walkers])
-    partial = any(not all(map(all, each.real)) or each.axis is not None for t in targets for each in t.terms)
-    directed = len(trial.inputs)
-    kept = dict(gradients)
-
-    def change(along: Array | None, number: int, array: Array) -> Array:
-        return array * along if number in (directed, directed + 1) and along is not None else array
-
-    for along in _tied_directions(of, every=partial):
-        by = functools.partial(change, along)
-        for part, arguments in trial.batches_at_equal_inputs(lowered, trial.inputs, walkers, by):
-            evaluator = Evaluator(part, trial.prepared)
-            found = trial.results(trial.evaluated(lowered, evaluator, arguments), arguments)
-            for cut in tail.cuts:
-                f = trial.outputs.index(cut.of)
-                ours, expected = found.both(part, cut, f, cut.order)
-                assert ours is not None
-                assert expected is not None
-                scaled = part.multiply(part.embedded(np.asarray(cut.scale)), expected)
-                known = ~(np.isnan(ours) | np.isnan(found.values[f])[:, None])
-                if (ours[known] != scaled[known]).any():
-                    raise UncoveredMatch(Ground.TIES, f"{trial.subject} {equal_inputs.DIFFERS}")
-            for gradient, output in list(kept.items()):
-                i, f = trial.gradients.index(gradient), trial.outputs.index(output)
-                if not found.is_gradient(part, i, f, where_known=True):
-                    del kept[gradient]
-    return kept
-
-
-def _adjoint_holds(
-    trial: ProductTrial, outputs: Sequence[Value], stopped: tuple[Value, ...], options: Options, numbers: ValueNumbers
-) -> bool:
-    """True if second derivatives by the adjoint are those along each direction, also at equal inputs."""
-    cone = live_nodes(trial.flat.nodes, trial.inputs, outputs)
-    if not adjoint_is_defined(trial.flat, trial.x, trial.nodes, cone, numbers):
-        return False
-
-    def results(*arrays: Any) -> list[Any]:
-        given = dict(zip(trial.inputs, arrays, strict=True))
-        state = State(
-            trial.x, trial.coordinates, trial.walkers, trial.raising, trial.one, options, stopped, trial.subgradients
-        )
-        ours = [second_derivatives(state, trial.flat, cone, output, given, trial.marks)[0] for output in outputs]
-        along = jax.vmap(lambda direction: trial.along(given, outputs, cone, stopped, options, direction)[1])
-        every = along(np.eye(trial.coordinates.count))
-        return [*ours, *(jnp.moveaxis(each, 0, -1) for each in every)]
-
-    def agree(found: Sequence[Array]) -> bool:
-        pairs = zip(found[: len(outputs)], found[len(outputs) :], strict=True)
-        return all(not (~np.isnan(right) & (left != right)).any() for left, right in pairs)
-
-    walkers = math.prod(trial.raising.shape(trial.x)[: trial.walkers])
-    try:
-        lowered = trial.view_of(results)
-        for p, draws in zip(primes(len(DRAWS)), DRAWS, strict=True):
-            for part, arguments in trial.batches(lowered, FieldWithGuards(p, [seed for seed, _ in draws])):
-                if not agree(trial.evaluated(lowered, Evaluator(part, trial.prepared), arguments)):
-                    return False
-        for part, arguments in trial.batches_at_equal_inputs(lowered, trial.inputs, walkers):
-            if not agree(trial.evaluated(lowered, Evaluator(part, trial.prepared), arguments)):
-                return False
-    except (Refusal, RaiseError, NotImplementedError):
-        return False
-    return True
-
-
-def _tied_directions(of: Coordinates, every: bool) -> list[Array | None]:
-    """Masks [K] of directions at equal inputs: all coordinates, and those of the first electron; ``every``: each
-    coordinate alone, where one may have a derivative and another none."""
-    if every:
-        return [*np.eye(of.count)]
-    first = np.zeros(of.count)
-    first[: of.each] = 1
-    return [None, first] if of.electrons > 1 else [None]

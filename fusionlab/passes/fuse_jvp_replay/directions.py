@@ -24,9 +24,10 @@ from fusionlab.equivalence.exact.field import PrimeField, primes
 from fusionlab.equivalence.exact.values import Array, Drawn, Held, Uncovered
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import splat_number
-from fusionlab.hlo.loops import Counter, Loop, has_effect
+from fusionlab.hlo.loops import Counter, Loop, Recurrent, Stacked, Sum, analyse, has_effect
 from fusionlab.hlo.ops import WIDE_FLOATS
-from fusionlab.hlo.view import FunctionView, Node, Value, constant_array, free_values, reads
+from fusionlab.hlo.replay import identity_extent
+from fusionlab.hlo.view import FunctionView, Node, Region, Value, constant_array, free_values, reads
 
 _MOST_ELEMENTS = 2**22
 """Of the arrays of one value in all trips that are looked at."""
@@ -50,6 +51,12 @@ class UnitRows:
     def rows(self) -> int:
         """The different rows of one trip."""
         return math.prod(self.places.shape[1:])
+
+
+def identities(region: Region) -> list[Value]:
+    """The identity matrices of floats that nodes of ``region`` itself make, of two rows or more."""
+    made = (value for node in region.nodes for value in node.results)
+    return [value for value in made if value.dtype in WIDE_FLOATS and identity_extent(value, {}) > 1]
 
 
 def made_values(region_nodes: Sequence[Node], given: Collection[Value]) -> list[Node]:
@@ -102,10 +109,15 @@ def seeds_of_loop(flat: FunctionView, loop: Loop) -> list[UnitRows]:
 
 
 def seeds_of_constants(flat: FunctionView) -> list[UnitRows]:
-    """The unit vectors that ``flat`` makes of constants, those first from which others are made."""
+    """The unit vectors that ``flat`` makes of constants, those first from which others are made; without those that
+    loops alone read."""
     nodes = made_values(flat.nodes, ())
     candidates = _that_vary(nodes, [v for node in nodes if _counts(node) for v in node.results])
-    return _first_of_each(nodes, _arrays(nodes, candidates, {}, 1), flat.nodes)
+    used, made = set(flat.returns), set(nodes)
+    for node in reversed(flat.nodes):
+        if node.op is not ops.WHILE and (node not in made or not used.isdisjoint(node.results)):
+            used.update(reads(node))
+    return [seed for seed in _first_of_each(nodes, _arrays(nodes, candidates, {}, 1), flat.nodes) if seed.value in used]
 
 
 def _counts(node: Node) -> bool:
@@ -210,3 +222,43 @@ def _merged(places: Array) -> Array:
         if (places == places.take([0], axis)).all():
             places = places.take([0], axis)
     return places
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where directions are pushed: the body of ``loop``, or (None) the function itself, with its ``seeds``; those
+    ``beside`` them stay what they are."""
+
+    loop: Loop | None
+    seeds: tuple[UnitRows, ...]
+    region: Region
+    beside: tuple[UnitRows, ...] = ()
+
+
+def subject_of(places: Sequence[Place]) -> str:
+    """The name in messages of what adds up the products of ``places``."""
+    return "the loop" if any(place.loop is not None for place in places) else "the sum over directions"
+
+
+def places_of(flat: FunctionView) -> dict[int, list[Place]]:
+    """By number of coordinates, the most first, the places where so many directions are pushed."""
+    found: dict[int, list[Place]] = {}
+    by: dict[int, list[UnitRows]] = {}
+    for seed in seeds_of_constants(flat):
+        by.setdefault(seed.extent, []).append(seed)
+    for extent, seeds in by.items():
+        whole = tuple(seed for seed in seeds if seed.rows == extent)
+        rows = tuple(seed for seed in seeds if seed.rows != extent)
+        found.setdefault(extent, []).extend(Place(None, some, flat) for some in (whole, rows) if some)
+    for node in flat.nodes:
+        if node.op is not ops.WHILE:
+            continue
+        loop = analyse(node)
+        if not loop.trips or loop.indices(Recurrent) or not loop.indices(Sum, Stacked):
+            continue
+        of: dict[int, list[UnitRows]] = {}
+        for seed in seeds_of_loop(flat, loop):
+            of.setdefault(seed.extent, []).append(seed)
+        for extent, seeds in of.items():
+            found.setdefault(extent, []).append(Place(loop, tuple(seeds), loop.body))
+    return {extent: found[extent] for extent in sorted(found, reverse=True)}

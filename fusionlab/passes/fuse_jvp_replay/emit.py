@@ -30,9 +30,9 @@ from fusionlab.passes.fuse_jvp_replay.decide import Derivation
 from fusionlab.passes.fuse_jvp_replay.evaluating import not_computed
 from fusionlab.passes.fuse_jvp_replay.guards import mixed
 from fusionlab.passes.fuse_jvp_replay.no_laplacian import NotALaplacian
-from fusionlab.passes.fuse_jvp_replay.one_by_one import second_derivatives
 from fusionlab.passes.fuse_jvp_replay.parts import no_adjoint_of_each, shared_values
 from fusionlab.passes.fuse_jvp_replay.rationals import array_of_weights
+from fusionlab.passes.fuse_jvp_replay.second_derivatives import second_derivatives
 from fusionlab.passes.fuse_jvp_replay.tail import Row, WeightedTarget, Weights, array_of, common_weights, rows_of
 from fusionlab.passes.refusals import Ground, Refusal
 
@@ -67,7 +67,7 @@ class Emission:
         self.rows = list(
             dict.fromkeys(row for target in found.targets for term in target.terms for row in rows_of(term))
         )
-        self.weights = common_weights(self.rows)
+        self.weights = None if found.by_adjoint else common_weights(self.rows)
         terms = [(target, term) for target in found.targets for term in target.terms]
         self.of_program = next(((target, term) for target, term in terms if term.of_program), None)
         if self.of_program is not None and len(terms) > 1:
@@ -224,9 +224,11 @@ class Emission:
             push, unit = self._tail_along(term.output, target.value, environment, list(environment), slopes)
             every = jax.vmap(lambda coordinate: push(unit(coordinate)))(jnp.arange(count))
             return every.reshape(len(every), -1)[:, 0]
-        if self.weights is None or len(set(self.weights)) == 1:
+        every = self.found.every_direction
+        weights = None if self.weights is None else [number for number in self.weights if every or number]
+        if weights is None or set(weights) == {1}:
             return None
-        return array_of_weights(self.weights, np.result_type(environment[self.found.x]))
+        return array_of_weights(weights, np.result_type(environment[self.found.x]))
 
     # Jets.
 
@@ -243,15 +245,22 @@ class Emission:
         found = self.found
         if self.weights is None and found.by_adjoint:
             return self._by_adjoint(raising, environment)
-        of = replace(found.coordinates, weights=weights)
-        state, jets = self._pushed(self._state(raising, of), environment)
+        of, seeds = replace(found.coordinates, weights=weights), None
+        if self.weights is not None and not found.every_direction:
+            seeds = np.eye(found.coordinates.count)[[bool(number) for number in self.weights]]
+            of = Coordinates(len(seeds), 1, weights)
+        state, jets = self._pushed(self._state(raising, of, seeds), environment)
+        rows = {output: jet.jacobian for output, jet in jets.items()}
+        if seeds is not None and (found.gradients or any(cut.order == 1 for cut in found.tail.cuts)):
+            whole = self._pushed(self._state(raising, found.coordinates), environment)[1]
+            rows = {output: jet.jacobian for output, jet in whole.items()}
         if self.weights is None:
-            return state.environment, self._by_groups(raising, environment, jets)
+            return state.environment, self._by_groups(raising, environment, rows)
         if not self.options.adjoint:
-            return state.environment, {output: (jet.laplacian, jet.jacobian) for output, jet in jets.items()}
-        [(output, jet)] = jets.items()
+            return state.environment, {output: (jet.laplacian, rows[output]) for output, jet in jets.items()}
+        [output] = jets
         weighted = weighted_sources(state, self.cone, output, united(found.marks))
-        return state.environment, {output: (weighted, jet.jacobian)}
+        return state.environment, {output: (weighted, rows[output])}
 
     def _pushed(self, state: State, environment: Mapping[Value, Any]) -> tuple[State, dict[Value, Jet]]:
         jets = forward_laplacian(state, not_computed(self.cone, environment), environment, self.outputs)
@@ -271,7 +280,7 @@ class Emission:
         return known, made
 
     def _by_groups(
-        self, raising: Raising, environment: Mapping[Value, Any], jets: Mapping[Value, Jet]
+        self, raising: Raising, environment: Mapping[Value, Any], jacobians: Mapping[Value, Any]
     ) -> dict[Value, Sequence[Any]]:
         """One run with the coordinates of each group as directions."""
         groups, most = self.groups, max(map(len, self.groups))
@@ -284,7 +293,7 @@ class Emission:
             return [own[output].laplacian for output in self.outputs]
 
         every = jax.vmap(laplacians)(seeds)
-        return {o: (laps, jets[o].jacobian) for o, laps in zip(self.outputs, every, strict=True)}
+        return {o: (laps, jacobians[o]) for o, laps in zip(self.outputs, every, strict=True)}
 
     # Parts of the walkers.
 

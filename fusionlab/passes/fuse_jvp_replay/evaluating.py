@@ -30,7 +30,7 @@ from fusionlab.passes.fuse_jvp_replay.singularity import singularity_tests
 from fusionlab.passes.refusals import Ground, refused
 
 MOST_SECONDS = 600.0
-"""The limit for the identification of one sum."""
+"""The limit for all decisions of one pass on a program."""
 FEW_ENOUGH = 64
 """The largest number of walkers of which all are evaluated."""
 _MOST_WALKERS = 16
@@ -43,16 +43,23 @@ DRAWS = (((0, 1.0), (1, 0.0), (2, 0.75)), ((1, 0.5),))
 
 Those of odd seeds have values that pass for NaN or infinity."""
 
+DRAWS_OF_INTEGERS = tuple((seed, 0.5) for seed in range(4 * KINDS))
+"""Those beside them of each kind of integers, at some of which a value may be constant."""
+
+
+def end_of_search() -> float:
+    """The deadline for decisions that begin now."""
+    return time.monotonic() + MOST_SECONDS
+
 
 class Evaluation:
     """The walkers that are evaluated, and how: what identifications of a sum share.
 
-    ``subject`` is the name of the sum in messages, ``seconds`` the limit that ``deadline`` is the end of. ``marks`` are
-    the axes that count walkers along each leading axis that can be resized.
+    ``subject`` is the name of the sum in messages. ``marks`` are the axes that count walkers along each leading axis
+    that can be resized.
     """
 
     subject: str
-    seconds: float
     deadline: float
     coordinates: Coordinates
     inputs: list[Value]
@@ -125,7 +132,7 @@ class Evaluation:
 
         def tick() -> None:
             if time.monotonic() > self.deadline:
-                reason = f"{self.subject} was not identified within {self.seconds:g} s"
+                reason = f"{self.subject} was not identified within {MOST_SECONDS:g} s"
                 raise LimitReached(Ground.TOO_LONG, reason)
 
         evaluator.tick = tick

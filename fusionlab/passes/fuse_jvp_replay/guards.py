@@ -30,7 +30,7 @@ from fusionlab.hlo.batch_axes import (
 from fusionlab.hlo.constants import constant_behind, fold, number_of
 from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.hlo.view import FunctionView, Node, Value, direction_of, reads, walk
+from fusionlab.hlo.view import FunctionView, Node, Value, direction_of, free_values, reads, walk
 from fusionlab.passes.fuse_jvp_replay.no_laplacian import NotALaplacian, UncoveredMatch
 from fusionlab.passes.refusals import Ground
 
@@ -206,10 +206,20 @@ class TextGuards:
     def _complaint(self, value: Value) -> tuple[dict[Node, None], Complaint | None]:
         """The nodes that compute ``value`` and have no counterpart in the cone, and what is wrong with them."""
         computing = live_nodes(self._flat.nodes, self._inputs, [value])
-        nodes = list(walk(computing))
+        nodes = list(_walk_read(computing))
         own = dict.fromkeys(n for n in nodes if n.results and self._numbers.get(n.results[0]) not in self._shared)
         found = own_predicates(self._flat, self._x, own, self._cone) or rounded(self._cone, own)
         return own, found or self._discrete.complaint(computing) or told_apart(nodes, self._axes)
+
+
+def _walk_read(nodes: Iterable[Node]) -> Iterator[Node]:
+    """As ``walk``, without nodes of regions whose results nothing in these reads, as the value of a sum over walkers
+    that is differentiated."""
+    for node in nodes:
+        yield node
+        for region in node.regions:
+            given = [*region.arguments, *free_values(region)]
+            yield from _walk_read(live_nodes(region.nodes, given, region.returns))
 
 
 def _has_unit_vectors(value: Value) -> bool:

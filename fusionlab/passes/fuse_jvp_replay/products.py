@@ -10,6 +10,7 @@ vectors of the program. Of a single row the symmetric part of T is compared: onl
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -23,7 +24,6 @@ from fusionlab.codegen.laplacian.interpreter import forward_laplacian
 from fusionlab.codegen.laplacian.jet import Coordinates, densify
 from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import Raising
-from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.codegen.raising.trips import accumulated
 from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
 from fusionlab.equivalence.exact.field import FieldWithGuards, PrimeField, primes
@@ -33,13 +33,14 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.batch_axes import Marks, united, walker_axes
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.dependence import live_nodes, reached
-from fusionlab.hlo.loops import Loop
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values, reads, walk
+from fusionlab.hlo.view import FunctionView, Node, Value, free_values, reads, walk
 from fusionlab.passes.fuse_jvp_replay import equal_inputs
-from fusionlab.passes.fuse_jvp_replay.directions import UnitRows
+from fusionlab.passes.fuse_jvp_replay.degrees import TOO_HIGH, degrees
+from fusionlab.passes.fuse_jvp_replay.directions import Place, UnitRows, subject_of
 from fusionlab.passes.fuse_jvp_replay.evaluating import (
     DRAWS,
+    DRAWS_OF_INTEGERS,
     Evaluation,
     not_computed,
     resizable,
@@ -51,17 +52,8 @@ from fusionlab.passes.fuse_jvp_replay.no_laplacian import NotALaplacian
 from fusionlab.passes.fuse_jvp_replay.rationals import small_fraction
 from fusionlab.passes.refusals import Ground
 
-_FIRST = ((3, 0.0),)
-"""The draw that is evaluated first, without steering: most candidates are none."""
-
-
-@dataclass(frozen=True, eq=False)
-class Place:
-    """Where directions are pushed: the body of ``loop``, or (None) the function itself, with its ``seeds``."""
-
-    loop: Loop | None
-    seeds: tuple[UnitRows, ...]
-    region: Region
+_FIRST = 3
+"""The draw that is evaluated first, without steering."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +89,13 @@ class Cut:
         array = jnp.moveaxis(array, range(1, 1 + j - i), range(1 + i, 1 + j))
         return jnp.moveaxis(array, range(1 + len(rest), array.ndim), range(1 + first, 1 + end))
 
-    def contracted(self, field: PrimeField, array: Array, by: Array, output: Sequence[int]) -> Array | None:
-        """[draws, R, *output] from the residues of the value: of rows their products with ``by`` [draws, K]."""
+    def contracted(
+        self, field: PrimeField, array: Array, by: Array, output: Sequence[int], some: bool = False
+    ) -> Array | None:
+        """[draws, R, *output] from the residues of the value: of rows their products with ``by`` [draws, K].
+
+        ``some``: only elements that are not multiplied by 0 count; the others may be undefined.
+        """
         (i, j), (first, end) = self.rows, self.axes or (0, 0)
         if self.axes is not None:
             if math.prod(array.shape[first + 1 : end + 1]) != by.shape[-1]:
@@ -106,90 +103,12 @@ class Cut:
             array = np.moveaxis(array, range(first + 1, end + 1), range(array.ndim - (end - first), array.ndim))
             array = array.reshape(*array.shape[: array.ndim - (end - first)], -1)
             by = by.reshape(len(by), *(1,) * (array.ndim - 2), -1)
+            array = np.where(by == 0, 0, array) if some else array
             array = field.sum(field.multiply(array, by), (array.ndim - 1,))
         array = np.moveaxis(array, range(i + 1, j + 1), range(1, j - i + 1))
         if array.size != len(array) * self.seed.rows * math.prod(output):
             return None
         return array.reshape(len(array), self.seed.rows, *output)
-
-
-_MOST = 3
-"""A degree that is too high: of a product d . H d it is 2, of rows H d it is 1."""
-
-
-def degrees(nodes: Sequence[Node], given: Collection[Value]) -> dict[Value, int]:
-    """The degree of each value that depends on ``given`` ones, as a polynomial of these, op by op; ``_MOST`` of others.
-
-    Loops and branches are linear, or of too high a degree.
-    """
-    found = dict.fromkeys(given, 1)
-    for node in nodes:
-        operands = [found[value] for value in node.operands if value in found]
-        read = [found[value] for value in reads(node) if value in found]
-        if not read:
-            continue
-        if node.op.control_flow:
-            found.update(_of_regions(node, found))
-            continue
-        if node.op is ops.OPTIMIZATION_BARRIER:
-            found |= {r: found[o] for o, r in zip(node.operands, node.results, strict=True) if o in found}
-            continue
-        degree = sum(operands) if node.op.derivative == "product" else max(read)
-        if not is_multilinear(node, found):
-            degree = _MOST
-        found |= dict.fromkeys(node.results, min(degree, _MOST))
-    return found
-
-
-def _of_regions(node: Node, found: Mapping[Value, int]) -> dict[Value, int]:
-    """The degrees of the results of a loop or branch that depend on directions."""
-    regions = node.regions[1:] if node.op is ops.WHILE else node.regions
-    outside = {v for region in node.regions for v in free_values(region) if v in found}
-    high = any(found[v] > 1 for v in (*outside, *node.operands) if v in found)
-    if node.op is not ops.WHILE:
-        high = high or node.operands[0] in found
-        inner = [degrees(region.nodes, outside) for region in regions]
-        returned = [max(each.get(r.returns[i], 0) for each, r in zip(inner, regions, strict=True))
-                    for i in range(len(node.results))]  # fmt: skip
-        return {
-            v: _MOST if high or degree > 1 else 1 for v, degree in zip(node.results, returned, strict=True) if degree
-        }
-    condition, body = node.regions
-    moving = {i for i, value in enumerate(node.operands) if value in found}
-    while True:
-        of = degrees(body.nodes, {*(v for v in free_values(body) if v in found), *(body.arguments[i] for i in moving)})
-        more = moving | {i for i, value in enumerate(body.returns) if value in of}
-        if more == moving:
-            break
-        moving = more
-    tested = reached(
-        condition, [*(condition.arguments[i] for i in moving), *(v for v in free_values(condition) if v in found)]
-    )
-    high = high or condition.returns[0] in tested or any(of.get(body.returns[i], 1) > 1 for i in moving)
-    return {node.results[i]: _MOST if high else 1 for i in moving}
-
-
-def is_multilinear(node: Node, directed: Collection[Value]) -> bool:
-    """True if the results of ``node`` are affine in each of its operands that are ``directed``."""
-    if node.op is ops.SELECT or node.family == "triangular-solve":
-        return node.operands[0] not in directed
-    if node.op is ops.DIVIDE:
-        return node.operands[1] not in directed
-    if node.op is ops.REDUCE:
-        return combiner(node.regions[0]) == "add"
-    if node.op is ops.SCATTER:
-        region = node.regions[0]
-        return combiner(region) == "add" or region.returns == (region.arguments[-1],)
-    if not all(value.dtype in ops.INEXACT for value in node.results):
-        return False
-    return node.op.derivative in ("linear", "product")
-
-
-def is_affine(node: Node, directed: Collection[Value]) -> bool:
-    """True if the results of ``node`` are affine in all ``directed`` operands together."""
-    if not is_multilinear(node, directed):
-        return False
-    return node.op.derivative != "product" or sum(value in directed for value in node.operands) == 1
 
 
 class ProductTrial(Evaluation):
@@ -208,9 +127,9 @@ class ProductTrial(Evaluation):
         outputs: Sequence[Value],
         numbers: ValueNumbers,
         deadline: float = math.inf,
-        seconds: float = math.inf,
+        resize: bool = True,
     ) -> None:
-        self.subject, self.seconds = subject_of(places), seconds
+        self.subject = subject_of(places)
         self.flat, self.places, self.x, self.walkers, self.outputs = flat, places, x, leading, list(outputs)
         self.deadline, self.prepared = deadline, Prepared()
         self.coordinates = coordinates_of(flat, x, leading)
@@ -219,8 +138,19 @@ class ProductTrial(Evaluation):
         self.together = set[UnitRows]()
         """Seeds of which a value as large as a product has several."""
         self.candidates = list(self._candidates())
+        many = math.prod(x.type.shape[:leading])
+        if not many:
+            raise NotALaplacian(Ground.NO_WALKERS, "there are no walkers, and nothing to evaluate")
+        few = self._few = walkers_to_evaluate(program_cost(flat).flops / many)
+        self.rounds = 1 if few <= 2 else 2
+        self._numbers, self._resize = numbers, resize
+        self._take_walkers()
+
+    def _take_walkers(self) -> None:
+        """What computes the candidates and outputs, and the axes along which few walkers stand for all."""
+        x, flat = self.x, self.flat
         read = [cut.value for cut in self.candidates if cut.place.loop is None]
-        for place in places:
+        for place in self.places:
             if place.loop is not None and any(cut.place is place for cut in self.candidates):
                 read += _read_by(place, [cut.value for cut in self.candidates if cut.place is place])
         wanted = list(dict.fromkeys([*read, *self.gradients]))
@@ -228,29 +158,24 @@ class ProductTrial(Evaluation):
         self.inputs = [x, *(a for a in flat.arguments if a is not x and (a in used[1] or a in wanted))]
         self.nodes = self._live(wanted, [x, *self.constants])[0]
         self.cone = live_nodes(flat.nodes, self.inputs, self.outputs)
-        self.marks = self._walker_marks()
+        self.marks = self._walker_marks(self._resize)
         self.axes = united(self.marks)
-        many = math.prod(x.type.shape[:leading])
-        if not many:
-            raise NotALaplacian(Ground.NO_WALKERS, "there are no walkers, and nothing to evaluate")
-        few = walkers_to_evaluate(program_cost(flat).flops / many)
-        self.rounds = 1 if few <= 2 else 2
-        self.raising = Raising(shapes=resized(self.marks, x.type.shape, few), fold=True)
+        self.raising = Raising(shapes=resized(self.marks, x.type.shape, self._few), fold=True)
         self.one = Raising(shapes=resized(self.marks, x.type.shape, 1))
-        self.subgradients = equal_inputs.subgradients(flat.walk(), walk(self.cone), numbers)
+        self.subgradients = equal_inputs.subgradients(flat.walk(), walk(self.cone), self._numbers)
         self.lowered = functools.cache(self._lowered)
 
     def _live(self, wanted: Sequence[Value], known: Sequence[Value]) -> tuple[list[Node], set[Value]]:
         nodes = live_nodes(self.flat.nodes, [*self.flat.arguments, *known], wanted)
         return nodes, {value for node in nodes for value in reads(node)}
 
-    def _walker_marks(self) -> dict[int, Marks]:
+    def _walker_marks(self, resize: bool) -> dict[int, Marks]:
         """The axes that count walkers, along each leading axis of x that can be resized."""
         nodes = list(walk([*self.nodes, *self.cone]))
         inside = [n for p in self.places if p.loop is not None for n in walk(p.region.nodes)]
 
         def marks_of(axis: int) -> Marks | Complaint | None:
-            found = walker_axes(self.flat, [(self.x, axis)])
+            found = walker_axes(self.flat, [(self.x, axis)]) if resize else Marks({})
             complaint = told_apart(nodes, found) or along_matrices([*nodes, *inside], found)
             return found if complaint is None and found.get(self.x) == {axis} else complaint
 
@@ -276,7 +201,7 @@ class ProductTrial(Evaluation):
             degree: dict[Value, int] = {}
             alike = _alike(place.seeds)
             for at, seeds_alike in enumerate(alike):
-                of_seeds = degrees(place.region.nodes, [seed.value for seed in seeds_alike])
+                of_seeds = degrees(place.region.nodes, {seed.value: 1 for seed in seeds_alike})
                 for value in of_seeds:
                     by.setdefault(value, set()).add(at)
                 degree.update({value: max(n, degree.get(value, 0)) for value, n in of_seeds.items()})
@@ -284,7 +209,7 @@ class ProductTrial(Evaluation):
             for node in towards_results(place):
                 for value in node.results:
                     seeds = by.get(value, set())
-                    if not seeds or degree[value] == _MOST or value.dtype not in ops.WIDE_FLOATS or value in apart:
+                    if not seeds or degree[value] == TOO_HIGH or value.dtype not in ops.WIDE_FLOATS or value in apart:
                         continue
                     seed, size = alike[min(seeds)][0], math.prod(value.type.shape)
                     several = [each for at in seeds for each in alike[at]]
@@ -390,29 +315,69 @@ class ProductTrial(Evaluation):
         laps = [jnp.zeros(jet.shape) if jet.laplacian is None else jet.laplacian for jet in jets]
         return [jet.value for jet in jets], laps, [jet.jacobian[0] for jet in jets]
 
-    def matches(self, stopped: tuple[Value, ...], options: Options) -> tuple[list[Cut], set[tuple[Value, Value]]]:
-        """The cuts that are derivatives of an output in all draws, and pairs of a gradient and its output."""
-        lowered, count = self.lowered(stopped, options), len(self.outputs)
+    def narrowed(self, options: Options) -> ProductTrial | None:
+        """The same for the candidates and outputs that one draw leaves; None if it leaves no second derivative.
+
+        Most are none, and what is asked of the others depends on which they are.
+        """
+        alive, gradients = self._alive()
+        lowered = self.lowered((), options)
+        for part, arguments in self.batches(lowered, FieldWithGuards(primes(1)[0], [_FIRST])):
+            self._compare(lowered, Evaluator(part, self.prepared), arguments, alive, gradients)
+        seconds = {f for _, f, order in alive if order == 2}
+        if not seconds:
+            return None
+        trial = copy.copy(self)
+        trial.outputs = [output for f, output in enumerate(self.outputs) if f in seconds]
+        trial.candidates = list(dict.fromkeys(cut for cut, f, _ in alive if f in seconds))
+        left = {i for i, f in gradients if f in seconds}
+        trial.gradients = [value for i, value in enumerate(self.gradients) if i in left]
+        trial._take_walkers()
+        return trial
+
+    def _alive(self) -> tuple[dict[tuple[Cut, int, int], dict[int, int]], set[tuple[int, int]]]:
+        """By candidate, output and order the ratios by prime, none yet; possible gradients with outputs."""
+        count = len(self.outputs)
         pairs = [(cut, f, order) for cut in self.candidates for f in range(count)
                  for order in ((2,) if cut.axes is not None else (2, 1))]  # fmt: skip
-        alive: dict[tuple[Cut, int, int], dict[int, int]] = {pair: {} for pair in pairs}
-        gradients = {(i, f) for i in range(len(self.gradients)) for f in range(count)}
-        for p, draws in ((primes(1)[0], _FIRST), *zip(primes(len(DRAWS)), DRAWS, strict=True)):
+        return {pair: {} for pair in pairs}, {(i, f) for i in range(len(self.gradients)) for f in range(count)}
+
+    def _compare(
+        self,
+        lowered: FunctionView,
+        evaluator: Evaluator,
+        arguments: list[Drawn],
+        alive: dict[tuple[Cut, int, int], dict[int, int]],
+        gradients: set[tuple[int, int]],
+    ) -> None:
+        """Leave in ``alive`` and ``gradients`` what agrees in the draws of ``evaluator``."""
+        field = evaluator.arithmetic
+        found = self.results(self.evaluated(lowered, evaluator, arguments), arguments)
+        for pair in list(alive):
+            ours, expected = found.both(field, *pair)
+            if ours is None or expected is None:
+                del alive[pair]
+            elif ours.any() or expected.any():  # else integers at which the value is constant
+                scale = _ratio(ours, expected, field.p)
+                if scale is None or alive[pair].setdefault(field.p, scale) != scale:
+                    del alive[pair]
+        gradients -= {(i, f) for i, f in gradients if not found.is_gradient(field, i, f)}
+
+    def matches(self, stopped: tuple[Value, ...], options: Options) -> tuple[list[Cut], set[tuple[Value, Value]]]:
+        """The cuts that are derivatives of an output in all draws, and pairs of a gradient and its output."""
+        lowered = self.lowered(stopped, options)
+        alive, gradients = self._alive()
+        rounds = [*zip(primes(len(DRAWS)), DRAWS, strict=True)]
+        if any(value.dtype in ops.INTEGERS for value in self.inputs):
+            rounds += [(p, DRAWS_OF_INTEGERS) for p in primes(len(DRAWS))]
+        for p, draws in rounds:
+            if draws is DRAWS_OF_INTEGERS and all(p in residues for residues in alive.values()):
+                continue
             share = dict(draws)
             for part, arguments in self.batches(lowered, FieldWithGuards(p, list(share))):
                 shares = [share[seed] for seed in part.seeds]
-                steered = evaluators(part, shares, self.prepared, 1, self.rounds)
-                for [evaluator] in [[Evaluator(part, self.prepared)]] if draws is _FIRST else steered:
-                    found = self.results(self.evaluated(lowered, evaluator, arguments), arguments)
-                    for pair in list(alive):
-                        ours, expected = found.both(evaluator.arithmetic, *pair)
-                        if ours is None or expected is None:
-                            del alive[pair]
-                        elif ours.any() or expected.any():  # else integers at which the value is constant
-                            scale = _ratio(ours, expected, p)
-                            if scale is None or alive[pair].setdefault(p, scale) != scale:
-                                del alive[pair]
-                    gradients = {(i, f) for i, f in gradients if found.is_gradient(evaluator.arithmetic, i, f)}
+                for [evaluator] in evaluators(part, shares, self.prepared, 1, self.rounds):
+                    self._compare(lowered, evaluator, arguments, alive, gradients)
                     if not any(order == 2 for *_, order in alive):
                         return [], set()
         cuts = []
@@ -447,12 +412,14 @@ class _Derivatives:
     cuts: Mapping[Value, Array]
     directions: list[Array]
 
-    def both(self, field: PrimeField, cut: Cut, f: int, order: int) -> tuple[Array | None, Array | None]:
-        """[draws, R, *F] of a cut and of the derivative of output ``f`` that it may be."""
+    def both(
+        self, field: PrimeField, cut: Cut, f: int, order: int, some: bool = False
+    ) -> tuple[Array | None, Array | None]:
+        """[draws, R, *F] of a cut and of the derivative of output ``f`` that it may be; ``some``: as there."""
         d, e, u, v = self.directions
         count, rows = len(self.values), cut.seed.rows
         shape = self.values[f].shape[1:]
-        ours = cut.contracted(field, self.cuts[cut.value], d if rows == 1 else e, shape)
+        ours = cut.contracted(field, self.cuts[cut.value], d if rows == 1 else e, shape, some)
         if ours is None:
             return None, None
         if order == 1:
@@ -522,11 +489,6 @@ def coordinates_of(flat: FunctionView, x: Value, walkers: int) -> Coordinates:
             return Coordinates(count // max(fitting), max(fitting))
     each = 1 if count % 3 else 3
     return Coordinates(count // each, each)
-
-
-def subject_of(places: Sequence[Place]) -> str:
-    """The name in messages of what adds up the products of ``places``."""
-    return "the loop" if any(place.loop is not None for place in places) else "the sum over directions"
 
 
 def towards_results(place: Place) -> list[Node]:

@@ -17,17 +17,13 @@ import jax.numpy as jnp
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.equivalence.exact.field import FieldWithGuards, primes
 from fusionlab.equivalence.exact.identity import evaluators
-from fusionlab.equivalence.exact.integers import KINDS
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import least_of
 from fusionlab.hlo.view import Node, Value
-from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS
+from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS, DRAWS_OF_INTEGERS
 
 if TYPE_CHECKING:
     from fusionlab.passes.fuse_jvp_replay.products import ProductTrial
-
-_MORE = 4
-"""Draws of each kind of integers, on which it may depend whether a value is invariant."""
 
 
 def may_shift(node: Node) -> bool:
@@ -67,7 +63,7 @@ def invariant_shifts(trial: ProductTrial) -> dict[Value, set[Value]]:
     lowered = trial.view_of(slopes, [*shapes, *shapes])
     left = {(shift, output) for shift in shifts for output in outputs}
     of_integers = any(value.dtype in ops.INTEGERS for value in inputs)
-    more = tuple((seed, 0.5) for seed in range(_MORE * KINDS if of_integers else 0))
+    more = DRAWS_OF_INTEGERS if of_integers else ()
     for p, draws in zip(primes(len(DRAWS)), DRAWS, strict=True):
         share = dict((*draws, *more))
         for part, arguments in trial.batches(lowered, FieldWithGuards(p, list(share))):

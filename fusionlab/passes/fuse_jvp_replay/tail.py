@@ -25,12 +25,12 @@ from fusionlab.equivalence.exact.evaluation import Evaluator
 from fusionlab.equivalence.exact.field import FieldWithGuards, PrimeField, primes
 from fusionlab.equivalence.exact.identity import evaluators
 from fusionlab.equivalence.exact.values import Array, Drawn
-from fusionlab.hlo import ops
 from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.loops import Stacked, Sum, accumulated_by
 from fusionlab.hlo.view import FunctionView, Node, Value, free_values, reads
+from fusionlab.passes.fuse_jvp_replay.degrees import degrees, degrees_of
 from fusionlab.passes.fuse_jvp_replay.no_laplacian import UncoveredMatch
-from fusionlab.passes.fuse_jvp_replay.products import Cut, ProductTrial, is_affine
+from fusionlab.passes.fuse_jvp_replay.products import Cut, ProductTrial
 from fusionlab.passes.fuse_jvp_replay.rationals import rational
 from fusionlab.passes.refusals import Ground
 
@@ -136,20 +136,20 @@ class Tail:
     @property
     def is_affine(self) -> bool:
         """True if the targets are affine in all products together, op by op."""
-        directed = {cut.value for cut in self.cuts if cut.order == 2}
+        found = dict.fromkeys((cut.value for cut in self.cuts if cut.order == 2), 1)
         for node in self.nodes:
             if node not in self.loops:
-                if not _goes_on(node, directed, self.outer):
-                    return False
+                if self.outer.isdisjoint(node.results):
+                    found.update(degrees_of(node, found))
                 continue
             loop = self.loops[node]
-            directed |= {inner for inner, outer in loop.unchanged.items() if outer in directed}
-            if not all(_goes_on(inner, directed, directed) for inner in self.inside[node]):
-                return False
+            found.update({inner: found[outer] for inner, outer in loop.unchanged.items() if outer in found})
+            found.update(degrees(self.inside[node], found))
             for i, role in enumerate(loop.roles):
-                if not directed.isdisjoint(accumulated_by(role)) or node.operands[i] in directed:
-                    directed.add(node.results[i])
-        return True
+                of = [found[value] for value in (*accumulated_by(role), node.operands[i]) if value in found]
+                if of:
+                    found[node.results[i]] = max(of)
+        return all(degree == 1 for degree in found.values())
 
     def run(
         self,
@@ -170,23 +170,6 @@ class Tail:
             else:
                 raising.run([node], found)
         return {target: found[target] for target in self.targets}
-
-
-def _goes_on(node: Node, directed: set[Value], given: Collection[Value]) -> bool:
-    """True if the results of ``node`` are affine in all ``directed`` operands together, to which they are added then;
-    those ``given`` are what they are."""
-    if directed.isdisjoint(reads(node)) or any(value in given for value in node.results):
-        return True
-    if node.op in (ops.CASE, ops.IF):
-        if node.operands[0] in directed:
-            return False
-        inside = set(directed)
-        if not all(_goes_on(inner, inside, ()) for region in node.regions for inner in region.nodes):
-            return False
-    elif node.op.control_flow or not (node.op is ops.OPTIMIZATION_BARRIER or is_affine(node, directed)):
-        return False
-    directed.update(node.results)
-    return True
 
 
 def array_of(cut: Cut, raising: Raising, of: Any, off_diagonal: Any = None) -> Any:
@@ -368,7 +351,7 @@ def _weights(
             found = [_of_output(output, at, axis, samples) for at, output in enumerate(outputs)]
             if any(each is None for each in found):
                 return None
-            return tuple(each for each in found if each is not None and (any(map(any, each.real)) or each.imaginary))
+            return tuple(each for each in found if each is not None and any(map(any, (*each.real, *each.imaginary))))
     return None
 
 
@@ -399,7 +382,8 @@ def _of_output(output: Value, at: int, axis: int | None, samples: Mapping[int, S
         constant = _constants(relative)
         if constant is not None and unit is not None:
             return Weights(output, *constant, axis=axis, unit=unit)
-    if all((each == each[..., :1]).all() for each in by_prime.values()):
+    # A weight of 0 in some draw may be times what is undefined.
+    if all((each == each[..., :1]).all() and each.all() for each in by_prime.values()):
         return Weights(output, ((Fraction(1),) * next(iter(by_prime.values())).shape[1],), of_program=True)
     return None
 
@@ -434,8 +418,8 @@ def common_weights(rows: Sequence[Row]) -> Row | None:
     """The weights, not negative at first, of which all ``rows`` are multiples; None if there are none."""
     first = rows[0]
     sign = 1 if next(number for number in first if number) > 0 else -1
-    if len({abs(number) for number in first}) == 1 and len(set(first)) == 1:
-        common: Row = (Fraction(1),) * len(first)
+    if len(set(filter(None, first))) == 1:
+        common: Row = tuple(Fraction(bool(number)) for number in first)
     else:
         common = tuple(sign * number for number in first)
     for row in rows:

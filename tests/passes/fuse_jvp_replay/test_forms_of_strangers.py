@@ -7,7 +7,6 @@ import pytest
 from jax import lax
 
 from fusionlab.equivalence.exact.identity import compare_exactly
-from fusionlab.passes.fuse_jvp_replay import rewrite
 
 from ..laplacian_assertions import assert_rewritten, in_their_precision, lower
 
@@ -157,11 +156,6 @@ FORMS = {
     "complex": (with_complex_parts, X),
     "factor-of-each-walker": (factor_of_each_walker, X),
 }
-
-
-@pytest.fixture(autouse=True)
-def asks_for_products(monkeypatch):
-    monkeypatch.setattr(rewrite, "ASKS_FOR_PRODUCTS", True)
 
 
 @pytest.mark.by_turns(3, "trailing-3", "states-complex", "whole-batch-repeated", "rows-of-an-identity", "divergence")

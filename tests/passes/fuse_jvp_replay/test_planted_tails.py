@@ -7,7 +7,6 @@ import pytest
 from jax import lax
 
 from fusionlab.equivalence.oracle import program_runner
-from fusionlab.passes.fuse_jvp_replay import rewrite
 
 from ..laplacian_assertions import in_their_precision, rewritten
 
@@ -74,8 +73,50 @@ def slopes_of_many(x):
     return f(x), (second + first * jnp.arange(1.0, 19)).sum(1)
 
 
+@jax.custom_jvp
+def rectified(x):
+    return jnp.maximum(x, 0)
+
+
+rectified.defjvp(lambda p, t: (rectified(*p), jnp.where(p[0] >= 0, *t, 0.0)))  # 1 at 0, of which the value says nothing
+
+
+def tied_where_no_weight_is(y):
+    """The Laplacian by the first coordinate, and slopes by all."""
+    f = lambda z: psi(z) * jnp.tanh(rectified(z[1:]).sum())  # noqa: E731
+    (g, h), e = jax.linearize(jax.grad(f), y), jnp.eye(3)
+    add = lambda k, s: s + jnp.where(k < 1, h(e[k])[k], 0.0) + jnp.dot(g, e[k]) ** 2  # noqa: E731
+    return f(y), lax.fori_loop(0, 3, add, 0.0), lax.fori_loop(0, 1, lambda k, s: s + h(e[k])[k], 0.0), g
+
+
+def switched_off(flag, y):
+    """Where the flag is off, derivatives may be undefined."""
+    f = lambda z: psi(z) * jnp.exp(-jnp.linalg.norm(z))  # noqa: E731
+    h, e = jax.linearize(jax.grad(f), y)[1], jnp.eye(3)
+    return f(y), lax.fori_loop(0, 3, lambda k, s: s + jnp.where(flag > 0, h(e[k])[k], 0.0), 0.0)
+
+
+def term_of_an_integer(n, y):
+    """A branch that the value takes, too, and no draw does."""
+    f = lambda z: psi(z) + jnp.where(n == 77777, 1.0, 0.0)  # noqa: E731
+    (g, h), e = jax.linearize(jax.grad(f), y), jnp.eye(3)
+    return f(y), lax.fori_loop(0, 3, lambda k, s: s + h(e[k])[k] + jnp.where(n == 77777, jnp.sin(g[k]), 0.0), 0.0)
+
+
+def electron_by_electron(y):
+    """A loop that starts from the sum of another."""
+    h, e = pushed(y), jnp.eye(3)
+    total = lax.fori_loop(0, 1, lambda k, s: s + h(e[k])[k], 0.0)
+    return psi(y), lax.fori_loop(1, 3, lambda k, s: s + h(e[k])[k] / 2, total)
+
+
 C = np.array([0.0, 1, -1])
+OFF = np.concatenate([X[:2], np.zeros((2, 3))])
 PLANTED = {
+    "tied-where-no-weight-is": (jax.vmap(tied_where_no_weight_is), (np.where(np.arange(3) == 2, 0.0, X),)),
+    "switched-off": (jax.vmap(switched_off, (None, 0)), (np.float64(-1), OFF)),
+    "term-of-an-integer": (jax.vmap(term_of_an_integer, (None, 0)), (np.int32(77777), X)),
+    "electron-by-electron": (jax.vmap(electron_by_electron), (X,)),
     "rows-that-cancel": (in_a_loop(lambda k, y, t, _: t[k] + jnp.asarray(C)[k] * t[0]), (X,)),
     "rows-at-once": (at_once(lambda y, h, _: jnp.trace(h) + h[1, 0] - h[2, 0]), (X,)),
     "antisymmetric": (
@@ -94,11 +135,6 @@ PLANTED = {
     "directions-by-floats": (jax.vmap(chosen_by_floats), (X,)),
     "slopes-of-many": (slopes_of_many, (MANY,)),
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def asks_for_products(monkeypatch):
-    monkeypatch.setattr(rewrite, "ASKS_FOR_PRODUCTS", True)
 
 
 @pytest.mark.by_turns(3, "rows-that-cancel", "antisymmetric", "volume-of-rows", "offset-at-a-tie", "rare-parameters")

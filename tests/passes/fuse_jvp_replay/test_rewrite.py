@@ -1,5 +1,6 @@
 """Passes that are tried on one program share its view, and identify each sum of it once."""
 
+import math
 import re
 
 import jax
@@ -8,7 +9,7 @@ import pytest
 
 from fusionlab.hlo import lowering
 from fusionlab.passes.collapse_replay import CollapseReplay
-from fusionlab.passes.fuse_jvp_replay import candidates, rewrite
+from fusionlab.passes.fuse_jvp_replay import rewrite
 from fusionlab.passes.fuse_jvp_replay.no_laplacian import UncoveredMatch
 from fusionlab.passes.fuse_jvp_replay.rewrite import Findings
 from fusionlab.passes.interface import Setting
@@ -25,14 +26,14 @@ REASON = "it is one of a kind"
 
 @pytest.fixture
 def searched(monkeypatch):
-    """The candidates that were searched for; of none anything is found."""
+    """The places for which a decision was sought; none is found."""
     found = []
 
-    def search(candidate, **_):
-        found.append(candidate)
+    def search(flat, places, *_):
+        found.append(tuple(places))
         raise UncoveredMatch(Ground.TIES, REASON)
 
-    monkeypatch.setattr(candidates, "find_laplacian", search)
+    monkeypatch.setattr(rewrite, "decided", search)
     return found
 
 
@@ -62,19 +63,20 @@ def test_several_passes_identify_a_sum_once(searched):
     assert len(searched) == 3, "another run"
 
 
-def test_every_sum_of_a_program_is_identified_for_itself(searched):
+def test_loops_with_as_many_directions_are_decided_together(searched):
     def two(y):
         return fori(lambda _, z: jnp.sin(z).sum(), None, y), fori(lambda _, z: jnp.cos(z).sum(), None, y)
 
-    SparsifyDirections().run(lower(jax.vmap(two), X), Setting())
-    assert len(searched) == len(set(searched)) == 2
+    result = SparsifyDirections().run(lower(jax.vmap(two), X), Setting())
+    assert [len([place for place in places if place.loop is not None]) for places in searched] == [2]
+    assert [event.reason for event in result.events] == [REASON] * 2
 
 
 def test_a_reason_that_is_kept_holds_nothing_of_the_search(searched):
     [site] = Findings().of(program_of(jnp.sin)).sites
     for _ in range(2):
         with pytest.raises(UncoveredMatch, match=REASON) as reason:
-            site.identified()
+            site.decision(math.inf)
         assert reason.value.__cause__ is None
         assert reason.value.__context__ is None
     assert len(searched) == 1
@@ -95,18 +97,17 @@ def test_of_many_programs_the_last_are_kept(searched, monkeypatch):
 @pytest.mark.slow
 def test_what_a_rewriting_made_is_not_searched(monkeypatch):
     """The sums over an identity of the reverse pass, by the electrons of the second layer."""
-    sites = []
-    identified = rewrite.SumSite.identified
+    extents = []
+    decided = rewrite.decided
 
-    def seen(site):
-        sites.append(site.looks)
-        return identified(site)
+    def seen(flat, places, extent, deadline):
+        extents.append(extent)
+        return decided(flat, places, extent, deadline)
 
-    monkeypatch.setattr(rewrite.SumSite, "identified", seen)
+    monkeypatch.setattr(rewrite, "decided", seen)
     source = build("ferminet", "LiH", walkers=2, size="tiny")
     program = lowering.lower(source, "cpu")
     result = TransposeReplay().run(program, Setting())
     assert result.applied
-    assert not [looks for looks in sites if isinstance(looks[1], tuple)], "a sum without a loop"
-    made = rewrite.View(result.program).sites
-    assert {site.looks[1] for site in made if site.replay is None} == {(4,)}
+    assert extents == [12], "as in the program before"
+    assert {site.extent for site in rewrite.View(result.program).sites} == {3, 4, 12}

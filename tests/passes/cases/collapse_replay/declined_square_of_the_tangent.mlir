@@ -1,4 +1,4 @@
-// declined unsafe: of 1 values before the loop, none has the Laplacian that the loop computes
+// declined unsafe: of the values without directions, none has the Laplacian that the loop computes
 func.func public @main(%x: tensor<2x3xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
   %start = stablehlo.constant dense<0> : tensor<i32>
   %zero = stablehlo.constant dense<0.0> : tensor<f32>

@@ -1,0 +1,162 @@
+"""Whether the derivatives of a decision are those of the program where inputs are equal: see ``equal_inputs``."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fusionlab.codegen.laplacian.interpreter import forward_laplacian
+from fusionlab.codegen.laplacian.jet import Coordinates
+from fusionlab.codegen.laplacian.state import Options, State
+from fusionlab.codegen.raising import RaiseError
+from fusionlab.equivalence.exact.evaluation import Evaluator
+from fusionlab.equivalence.exact.field import FieldWithGuards, PrimeField, primes
+from fusionlab.equivalence.exact.values import Array, Drawn
+from fusionlab.hlo.dependence import live_nodes
+from fusionlab.hlo.value_numbers import ValueNumbers
+from fusionlab.hlo.view import FunctionView, Node, Value
+from fusionlab.passes.fuse_jvp_replay import equal_inputs
+from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS
+from fusionlab.passes.fuse_jvp_replay.no_laplacian import (
+    UncoveredMatch,
+)
+from fusionlab.passes.fuse_jvp_replay.products import ProductTrial
+from fusionlab.passes.fuse_jvp_replay.second_derivatives import adjoint_is_defined, second_derivatives
+from fusionlab.passes.fuse_jvp_replay.tail import Tail
+from fusionlab.passes.refusals import Ground, Refusal
+
+
+def gradients_at_ties(
+    trial: ProductTrial,
+    stopped: tuple[Value, ...],
+    options: Options,
+    tail: Tail,
+    gradients: Mapping[Value, Value],
+    some: Sequence[int],
+) -> dict[Value, Value]:
+    """The ``gradients`` that are derivatives at equal inputs; UncoveredMatch if a cut is no derivative there.
+
+    ``some``: where weights leave coordinates out, by which there may be no derivative, the others, each for itself.
+    """
+    lowered, of = trial.lowered(stopped, options), trial.coordinates
+    walkers = math.prod(trial.raising.shape(trial.x)[: trial.walkers])
+    directed = len(trial.inputs)
+    kept = dict(gradients)
+
+    def change(along: Array | None, number: int, array: Array) -> Array:
+        return array * along if number in (directed, directed + 1) and along is not None else array
+
+    for at, along in _tied_directions(of, some):
+        by = functools.partial(change, along)
+        for part, arguments in trial.batches_at_equal_inputs(lowered, trial.inputs, walkers, by):
+            evaluator = Evaluator(part, trial.prepared)
+            found = trial.results(trial.evaluated(lowered, evaluator, arguments), arguments)
+            for cut in tail.cuts:
+                if cut.order == 2 and some and at not in some:
+                    continue
+                f = trial.outputs.index(cut.of)
+                ours, expected = found.both(part, cut, f, cut.order, bool(some))
+                assert ours is not None
+                assert expected is not None
+                scaled = part.multiply(part.embedded(np.asarray(cut.scale)), expected)
+                known = ~(np.isnan(ours) | np.isnan(found.values[f])[:, None])
+                if (ours[known] != scaled[known]).any():
+                    raise UncoveredMatch(Ground.TIES, f"{trial.subject} {equal_inputs.DIFFERS}")
+            for gradient, output in list(kept.items()):
+                i, f = trial.gradients.index(gradient), trial.outputs.index(output)
+                if not found.is_gradient(part, i, f, where_known=True):
+                    del kept[gradient]
+    return kept
+
+
+def adjoint_holds(
+    trial: ProductTrial, outputs: Sequence[Value], stopped: tuple[Value, ...], options: Options, numbers: ValueNumbers
+) -> bool:
+    """True if second derivatives by the adjoint are those along each direction, also at equal inputs."""
+    cone = live_nodes(trial.flat.nodes, trial.inputs, outputs)
+    if not adjoint_is_defined(trial.flat, trial.x, trial.nodes, cone, numbers):
+        return False
+
+    def results(*arrays: Any) -> list[Any]:
+        given = dict(zip(trial.inputs, arrays, strict=True))
+        state = _state(trial, trial.coordinates, stopped, options)
+        ours = [second_derivatives(state, trial.flat, cone, output, given, trial.marks)[0] for output in outputs]
+        every = _along_each(trial, given, outputs, cone, stopped, options, np.eye(trial.coordinates.count))
+        return [*ours, *(jnp.moveaxis(each, 0, -1) for each in every)]
+
+    return _agree(trial, results, len(outputs), ties_alone=False)
+
+
+def weights_hold(
+    trial: ProductTrial, outputs: Sequence[Value], weights: Sequence[Fraction], stopped: tuple[Value, ...],
+    options: Options,
+) -> bool:  # fmt: skip
+    """True if one forward Laplacian with ``weights``, of which some are 0, is the sum along the other directions, at
+    equal inputs: 0 times a derivative that is undefined is undefined."""
+    cone = live_nodes(trial.flat.nodes, trial.inputs, outputs)
+    numbers = np.array([float(weight) for weight in weights])
+
+    def results(*arrays: Any) -> list[Any]:
+        given = dict(zip(trial.inputs, arrays, strict=True))
+        state = _state(trial, replace(trial.coordinates, weights=numbers), stopped, options)
+        jets = forward_laplacian(state, cone, given, outputs)
+        ours = [jnp.zeros(jet.shape) if jet.laplacian is None else jet.laplacian for jet in jets]
+        directions = np.eye(len(numbers))[numbers != 0]
+        every = _along_each(trial, given, outputs, cone, stopped, options, directions)
+        return [*ours, *(jnp.tensordot(numbers[numbers != 0], each, 1) for each in every)]
+
+    return _agree(trial, results, len(outputs), ties_alone=True)
+
+
+def _state(trial: ProductTrial, of: Coordinates, stopped: tuple[Value, ...], options: Options) -> State:
+    return State(trial.x, of, trial.walkers, trial.raising, trial.one, options, stopped, trial.subgradients)
+
+
+def _along_each(
+    trial: ProductTrial, given: Mapping[Value, Any], outputs: Sequence[Value], cone: Sequence[Node],
+    stopped: tuple[Value, ...], options: Options, directions: Array,
+) -> list[Any]:  # fmt: skip
+    """[D, *F], the second derivatives of each output along ``directions`` [D, K]."""
+    along = jax.vmap(lambda direction: trial.along(given, outputs, cone, stopped, options, direction)[1])
+    every: list[Any] = along(directions)
+    return every
+
+
+def _agree(trial: ProductTrial, results: Callable[..., list[Any]], count: int, ties_alone: bool) -> bool:
+    """True if the first ``count`` of ``results`` are the others, wherever these are defined, at equal inputs, and in
+    draws unless ``ties_alone``."""
+    walkers = math.prod(trial.raising.shape(trial.x)[: trial.walkers])
+
+    def batches(lowered: FunctionView) -> Iterator[tuple[PrimeField, list[Drawn]]]:
+        for p, draws in () if ties_alone else zip(primes(len(DRAWS)), DRAWS, strict=True):
+            yield from trial.batches(lowered, FieldWithGuards(p, [seed for seed, _ in draws]))
+        yield from trial.batches_at_equal_inputs(lowered, trial.inputs, walkers)
+
+    try:
+        lowered = trial.view_of(results)
+        for part, arguments in batches(lowered):
+            found = trial.evaluated(lowered, Evaluator(part, trial.prepared), arguments)
+            for left, right in zip(found[:count], found[count:], strict=True):
+                if (~np.isnan(right) & (left != right)).any():
+                    return False
+    except (Refusal, RaiseError, NotImplementedError):
+        return False
+    return True
+
+
+def _tied_directions(of: Coordinates, some: Sequence[int]) -> list[tuple[int | None, Array | None]]:
+    """Masks [K] of directions at equal inputs: all, and those of the first electron; where only ``some`` have weights,
+    each coordinate alone, with its number."""
+    if some:
+        return [*enumerate(np.eye(of.count))]
+    first = np.zeros(of.count)
+    first[: of.each] = 1
+    return [(None, None), (None, first)] if of.electrons > 1 else [(None, None)]
