@@ -231,6 +231,18 @@ def _some_coordinates(targets: Sequence[WeightedTarget]) -> list[int]:
     return [int(k) for k in np.flatnonzero(rows.any(0))]
 
 
+def _starts(flat: FunctionView, tail: Tail) -> dict[Value, Value]:
+    """The initial values, other than 0, of the sums of loops with cuts; without those that such a loop computes."""
+    found: dict[Value, Value] = {}
+    after = reached(flat, [result for node in tail.loops for result in node.results])
+    for loop in {cut.place.loop: None for cut in tail.cuts if cut.place.loop is not None}:
+        for i in loop.indices(Sum):
+            at = loop.node.operands[i]
+            if at not in after and ((array := fold(at)) is None or np.any(array)):
+                found[loop.node.results[i]] = at
+    return found
+
+
 def _with_targets(
     trial: ProductTrial,
     cuts: Sequence[Cut],
@@ -242,22 +254,13 @@ def _with_targets(
     flat = trial.flat
     refused: list[NotALaplacian] = []
     for tail in tails(flat, cuts, {value for value, _ in gradients}):
-        starts: dict[Value, Value] = {}
-        after = reached(flat, [result for node in tail.loops for result in node.results])
-        for cut in tail.cuts:
-            if (loop := cut.place.loop) is not None:
-                begun = {loop.node.results[i]: loop.node.operands[i] for i in loop.indices(Sum)}
-                starts |= {
-                    v: at
-                    for v, at in begun.items()
-                    if at not in after and ((array := fold(at)) is None or np.any(array))
-                }
         try:
             require_equal_weights(trial, tail)
             require_no_product(trial, tail)
         except NotALaplacian as reason:
             refused.append(reason)
             continue
+        starts = _starts(flat, tail)
         found = weighed(trial, tail, starts)
         if found is None or not any(target.terms for target in found):
             continue
@@ -282,7 +285,9 @@ def _with_targets(
             if not by_adjoint:
                 raise
             kept = gradients_at_ties(trial, stopped, options, tail, own, [])
-        every = weights is None or all(weights) or weights_hold(trial, list(outputs), weights, stopped, options)
+        every = by_adjoint or weights is None or all(weights)
+        if not every and weights is not None:
+            every = weights_hold(trial, list(outputs), weights, stopped, options)
         return Derivation(
             flat, trial.x, trial.walkers, trial.coordinates, tuple(found), tail, kept, trial.marks, trial.one, stopped,
             trial.subgradients, starts, options.powers_by_base, by_adjoint, every,

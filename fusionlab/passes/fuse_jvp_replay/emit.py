@@ -243,7 +243,7 @@ class Emission:
     ) -> tuple[dict[Value, Any], dict[Value, Sequence[Any]]]:
         """The values of the cone, and by output its Laplacian [*F] (or [groups, *F]) and its derivatives [K, *F]."""
         found = self.found
-        if self.weights is None and found.by_adjoint:
+        if found.by_adjoint:
             return self._by_adjoint(raising, environment)
         of, seeds = replace(found.coordinates, weights=weights), None
         if self.weights is not None and not found.every_direction:

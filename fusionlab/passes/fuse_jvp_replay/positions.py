@@ -10,9 +10,7 @@ from fusionlab.hlo.dependence import reached, sources_of
 from fusionlab.hlo.loops import Stacked, Sum
 from fusionlab.hlo.view import FunctionView, Node, Value, reads
 from fusionlab.passes.fuse_jvp_replay.directions import Place
-from fusionlab.passes.fuse_jvp_replay.no_laplacian import (
-    NoMatch,
-)
+from fusionlab.passes.fuse_jvp_replay.no_laplacian import NoMatch
 from fusionlab.passes.refusals import Ground
 
 

@@ -166,8 +166,8 @@ class _Way:
 def rewrite_replays(program: Program, by: Pass, options: Options, chunks: int, setting: Setting) -> Result:
     """Replace the sums over directions of the program; ``chunks`` parts of the walkers one after another.
 
-    The refusals are told after what was applied, first those of the loops that resemble a replay most. Of sums without
-    a loop that are no Laplacian (an identity matrix has many uses) one is told if nothing else is.
+    The refusals follow what was applied: those of Laplacians without a loop, then those of loops, the most similar to a
+    replay first. Of other sums without a loop (an identity matrix has many uses) one is reported if nothing else is.
     """
     platform = setting.platform if program.platform == "any" else program.platform
     options = replace(options, for_cpu=platform == "cpu", low_memory=chunks > 1)
@@ -199,14 +199,14 @@ def _declined(
     first: View, last: View, refusals: Sequence[tuple[Site, Refusal]], by: Pass, is_applied: bool
 ) -> Iterator[Declined]:
     """The refusals of the loops that the ``first`` view has and the ``last`` still has; those of sums without a loop
-    that are Laplacians; of another, if there is nothing else to tell. ``refusals`` are of the ``last`` view."""
+    that are Laplacians; of another, if there is nothing else to report. ``refusals`` are of the ``last`` view."""
     of_sites = {node: reason for site, reason in refusals for node in site.loops}
     there = {replay.loop.node.scope for replay in last.replays}
     blocked = [replay for replay in first.replays if replay.blockers and replay.loop.node.scope in there]
     others = [replay for replay in last.replays if not replay.blockers]
     without_loop = [(site, reason) for site, reason in refusals if not site.loops]
     likely = [each for each in without_loop if not isinstance(each[1], NoMatch)]
-    told = is_applied or bool(likely)
+    reported = is_applied or bool(likely)
     yield from (reason.of(by.name, site.scope) for site, reason in likely)
     for replay in sorted((*blocked, *others), key=lambda each: each.likeness, reverse=True):
         reason = of_sites.get(replay.loop.node)
@@ -216,9 +216,9 @@ def _declined(
         if reason is None:
             entries = "the loop reads entries of unit vectors, and pushes none of these"
             reason = NotALaplacian(Ground.NO_DIRECTION, entries, replay.loop.node)
-        told = True
+        reported = True
         yield reason.of(by.name, replay.loop.node.scope)
-    if not told and without_loop:
+    if not reported and without_loop:
         [(site, first_reason), *_] = without_loop
         yield first_reason.of(by.name, site.scope)
 

@@ -12,10 +12,7 @@ from fusionlab.hlo.loops import Sum, accumulated_by, analyse
 from fusionlab.hlo.view import FunctionView, Node, Value, free_values, reads
 from fusionlab.passes.fuse_jvp_replay.directions import Place
 from fusionlab.passes.fuse_jvp_replay.guards import by_integers, told_apart
-from fusionlab.passes.fuse_jvp_replay.no_laplacian import (
-    NoMatch,
-    NotALaplacian,
-)
+from fusionlab.passes.fuse_jvp_replay.no_laplacian import NoMatch, NotALaplacian
 from fusionlab.passes.fuse_jvp_replay.products import Cut, ProductTrial
 from fusionlab.passes.fuse_jvp_replay.tail import Tail
 from fusionlab.passes.refusals import Ground

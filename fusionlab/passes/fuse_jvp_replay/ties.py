@@ -25,9 +25,7 @@ from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import FunctionView, Node, Value
 from fusionlab.passes.fuse_jvp_replay import equal_inputs
 from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS
-from fusionlab.passes.fuse_jvp_replay.no_laplacian import (
-    UncoveredMatch,
-)
+from fusionlab.passes.fuse_jvp_replay.no_laplacian import UncoveredMatch
 from fusionlab.passes.fuse_jvp_replay.products import ProductTrial
 from fusionlab.passes.fuse_jvp_replay.second_derivatives import adjoint_is_defined, second_derivatives
 from fusionlab.passes.fuse_jvp_replay.tail import Tail
