@@ -111,6 +111,33 @@ def test_class_names_are_unique():
     assert {name for name in classes if classes.count(name) > 1} == set()
 
 
+FLAGSHIP = ROOT / "fusionlab" / "passes" / "fuse_jvp_replay"
+
+
+def test_the_flagship_s_modules_know_few_others():
+    """At most 15 modules of the project each; the folder has at most 18 classes (complexity is ruff's, C901)."""
+    trees = {path.name: ast.parse(path.read_text()) for path in FLAGSHIP.glob("*.py")}
+    many = {}
+    for name, tree in trees.items():
+        found = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+        if len({module for module in found if module.startswith("fusionlab")}) > 15:
+            many[name] = found
+    assert many == {}
+    assert sum(isinstance(node, ast.ClassDef) for tree in trees.values() for node in ast.walk(tree)) <= 18
+
+
+def test_the_flagship_is_five_steps_in_one_function():
+    """Directions and trials, products, tail, decision; emission is of its result."""
+    [contents] = [
+        node for node in ast.parse((FLAGSHIP / "__init__.py").read_text()).body if isinstance(node, ast.FunctionDef)
+    ]
+    called = [
+        node.func.id for node in ast.walk(contents) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    ]
+    steps = ("trials", "products_of", "tails", "weighed", "decision")
+    assert sorted(name for name in called if name in steps) == sorted(steps)
+
+
 HELP = (
     "import fusionlab.cli\ntry:\n    fusionlab.cli.main(['--help'])\nexcept SystemExit as end:\n    assert not end.code"
 )

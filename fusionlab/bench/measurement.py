@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -196,15 +196,48 @@ def time_all(
 ) -> None:  # fmt: skip
     """Fill in wall time, device time, wall time without CUDA graphs, energy, and the device's state, in this order; but
     for wall time, what has not begun at ``until`` is left out."""
+    in_time = partial(_in_time, until=until, failures=failures, progress=progress)
+    progress(f"wall time: {plan.repeats} interleaved rounds of {len(measured)}")
+    _time_walls(measured, plan, nvml)
+    alone = {one.variant.name: one for one in measured}
+    if target.kind == "cuda":
+        alone = _alone(measured, target, plan, until, failures, progress, ready or Ready(measured, None))
+    traceable = [one for one in measured if one.variant.name in alone]
+    for one in in_time("trace", traceable):
+        again = alone[one.variant.name]
+        one.device = device_time(trace_runs(again.run, plan.runs, again.compiled.module.name), again.compiled)
+        if one.device.problem:
+            failures.append(Failure(one.variant.name, "trace", one.device.problem))
+    if target.kind == "cuda":
+        begun = in_time("wall time without CUDA graphs", traceable)
+        runs = {one.variant.name: alone[one.variant.name].run for one in begun}
+        samples = interleaved(runs, plan.repeats) if runs else {}
+        for one in measured:
+            one.wall_without_graphs_us = samples.get(one.variant.name)
+    for one in in_time("energy", measured if nvml else ()):
+        assert nvml is not None
+        one.energy_j = energy_per_run(one.run, statistics.median(one.wall_us), nvml)
+    for one in in_time("counters", sorted(measured, key=_launches) if plan.counters else ()):
+        arrays, options = [*map(np.asarray, one.placed)], plan.options(target)
+        limit_s = min(_COUNTERS_S, until - time.monotonic())
+        ask = partial(counters_of, one.variant.program, arrays, target.name, limit_s, compile_options=options)
+        one.counters = attempt(one.variant.name, "counters", ask, failures)
 
-    def in_time(step: str, one: Measured) -> bool:
+
+def _in_time(
+    step: str, measured: Iterable[Measured], *, until: float, failures: list[Failure], progress: Progress
+) -> Iterator[Measured]:
+    """The variants in turn, as far as their ``step`` begins before ``until``; the others are failures."""
+    for one in measured:
         if time.monotonic() > until:
             failures.append(Failure(one.variant.name, step, LEFT_OUT))
-            return False
-        progress(f"{step}: {one.variant.name}")
-        return True
+        else:
+            progress(f"{step}: {one.variant.name}")
+            yield one
 
-    progress(f"wall time: {plan.repeats} interleaved rounds of {len(measured)}")
+
+def _time_walls(measured: Sequence[Measured], plan: MeasurementPlan, nvml: Nvml | None) -> None:
+    """Fill in wall times of interleaved rounds, and the device's state before and after them."""
     if nvml:
         for one in measured:
             one.before = nvml.state()
@@ -212,31 +245,6 @@ def time_all(
     for one in measured:
         one.wall_us = samples[one.variant.name]
         one.after = nvml.state() if nvml else None
-    alone = {one.variant.name: one for one in measured}
-    if target.kind == "cuda":
-        alone = _alone(measured, target, plan, until, failures, progress, ready or Ready(measured, None))
-    for one in measured:
-        if one.variant.name in alone and in_time("trace", one):
-            again = alone[one.variant.name]
-            one.device = device_time(trace_runs(again.run, plan.runs, again.compiled.module.name), again.compiled)
-            if one.device.problem:
-                failures.append(Failure(one.variant.name, "trace", one.device.problem))
-    if target.kind == "cuda":
-        runs = {one.variant.name: alone[one.variant.name].run for one in measured
-                if one.variant.name in alone and in_time("wall time without CUDA graphs", one)}  # fmt: skip
-        samples = interleaved(runs, plan.repeats) if runs else {}
-        for one in measured:
-            one.wall_without_graphs_us = samples.get(one.variant.name)
-    for one in measured if nvml else ():
-        if in_time("energy", one):
-            assert nvml is not None
-            one.energy_j = energy_per_run(one.run, statistics.median(one.wall_us), nvml)
-    for one in sorted(measured, key=_launches) if plan.counters else ():
-        if in_time("counters", one):
-            arrays, options = [*map(np.asarray, one.placed)], plan.options(target)
-            limit_s = min(_COUNTERS_S, until - time.monotonic())
-            ask = partial(counters_of, one.variant.program, arrays, target.name, limit_s, compile_options=options)
-            one.counters = attempt(one.variant.name, "counters", ask, failures)
 
 
 def _launches(one: Measured) -> int:

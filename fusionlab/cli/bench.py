@@ -90,54 +90,27 @@ def command(
 ) -> tuple[dict[str, Any], int]:
     """Time a program, its rewriting and its peers side by side, after a check that they are equal; keep a record."""
     from fusionlab.bench.measurement import MeasurementPlan
-    from fusionlab.bench.prepared import Preparation, is_prepared
+    from fusionlab.bench.prepared import is_prepared
     from fusionlab.bench.run import bench
     from fusionlab.bench.variants import FUSED
     from fusionlab.measure.records import write_record
     from fusionlab.report.tables.records import print_run
 
     target, ahead = _device_target(device), check_only or prepare is not None
-    if plan["runs"] < 2 or plan["repeats"] < 1:
-        raise InputError("--runs must be at least 2 (the first is dropped) and --repeats at least 1")
-    if plan["jobs"] < 1:
-        raise InputError(f"--jobs must be at least 1, not {plan['jobs']}")
-    if plan["time_limit"] is not None and not plan["time_limit"] > 0:
-        raise InputError(f"--time-limit must be above 0 seconds, not {plan['time_limit']:g}")
-    if not 0 <= seed <= _MOST_SEED:
-        raise InputError(f"--seed must be between 0 and {_MOST_SEED}, not {seed}")
+    _require_in_range(seed, plan)
     if prepare is not None:
-        options.require_file_name(str(prepare), "--prepare")
-    given = options.on_command_line(click.get_current_context())
-    of_compiling = _OF_COMPILING if is_prepared(source["file"]) else ()
-    timing = [word for name, word in given.items() if name in _OF_TIMING and name not in of_compiling]
-    if prepare is not None and timing:
-        raise InputError(f"--prepare times nothing: leave {timing[0]} out")
-    if prepare is not None and check_only:
-        raise InputError("--check-only keeps verdicts alone, and --prepare makes more: name one of them")
+        _require_only_preparing(prepare, source["file"], check_only)
     if is_prepared(source["file"]):
-        if others := [word for name, word in given.items() if name not in (*_OF_TIMING, *_OF_ALL, "prepare")]:
-            words = f"{source['file']} has its variants, shown equal, and is only compiled and timed"
-            raise InputError(f"{words}: leave {others[0]} out")
-        make: Callable[[], Preparation] = partial(Preparation.load, Path(source["file"]))
+        make = _archived(source["file"])
     else:
         make = _preparation(source, target, asked, also, against, options.check_limits(check_walkers), where)
         make = partial(make, store=_store(verdicts, where), seed=seed, verdicts_only=check_only)
-    if records == "":
-        raise InputError("--records needs the name of a folder, or none for no record")
-    if records is None:
-        records = "none" if ahead else _default_records()
-    elif records != "none" and not ahead:
-        require_writable(Path(records))
+    records = _records_folder(records, ahead)
     measured = MeasurementPlan(**plan)
     if prepare is not None and is_prepared(source["file"]):
         return _compile_ahead(make(), target, measured, prepare, console, where["progress"])
     if prepare is not None:
-        found = make()
-        found.save(prepare)
-        console.print(f"archive: {prepare}", soft_wrap=True)
-        checked = [{"name": one.name, "verdict": one.verdict.verdict} for one in found.variants]
-        document = {"checked": checked, "failures": [asdict(one) for one in found.failures], "path": str(prepare)}
-        return document, exit_code(["not shown"] if found.pipeline and FUSED not in map(_name, checked) else [])
+        return _save(make(), prepare, console)
     record = bench(make, target, measured, where["progress"], verdicts_only=check_only)
     print_run(record, console)
     if records != "none" and record["variants"]:
@@ -146,6 +119,54 @@ def command(
         console.print(f"record: {path}", soft_wrap=True)
     names = map(_name, record["checked" if check_only else "variants"])
     return record, exit_code(["not measured"] if record["pipeline"] and FUSED not in names else [])
+
+
+def _require_in_range(seed: int, plan: dict[str, Any]) -> None:
+    """InputError for a number that no run can have."""
+    if plan["runs"] < 2 or plan["repeats"] < 1:
+        raise InputError("--runs must be at least 2 (the first is dropped) and --repeats at least 1")
+    if plan["jobs"] < 1:
+        raise InputError(f"--jobs must be at least 1, not {plan['jobs']}")
+    if plan["time_limit"] is not None and not plan["time_limit"] > 0:
+        raise InputError(f"--time-limit must be above 0 seconds, not {plan['time_limit']:g}")
+    if not 0 <= seed <= _MOST_SEED:
+        raise InputError(f"--seed must be between 0 and {_MOST_SEED}, not {seed}")
+
+
+def _require_only_preparing(path: Path, file: str | None, check_only: bool) -> None:
+    """InputError unless ``path`` can be written, and no option on the command line asks for more than preparing."""
+    from fusionlab.bench.prepared import is_prepared
+
+    options.require_file_name(str(path), "--prepare")
+    given = options.on_command_line(click.get_current_context())
+    of_compiling = _OF_COMPILING if is_prepared(file) else ()
+    timing = [word for name, word in given.items() if name in _OF_TIMING and name not in of_compiling]
+    if timing:
+        raise InputError(f"--prepare times nothing: leave {timing[0]} out")
+    if check_only:
+        raise InputError("--check-only keeps verdicts alone, and --prepare makes more: name one of them")
+
+
+def _archived(file: str) -> Callable[..., Preparation]:
+    """What loads the archive ``file``; InputError for options of what it has."""
+    from fusionlab.bench.prepared import Preparation
+
+    given = options.on_command_line(click.get_current_context())
+    if others := [word for name, word in given.items() if name not in (*_OF_TIMING, *_OF_ALL, "prepare")]:
+        words = f"{file} has its variants, shown equal, and is only compiled and timed"
+        raise InputError(f"{words}: leave {others[0]} out")
+    return partial(Preparation.load, Path(file))
+
+
+def _save(found: Preparation, path: Path, console: Console) -> tuple[dict[str, Any], int]:
+    """Write the archive ``path`` of what is ``found``, not compiled yet."""
+    from fusionlab.bench.variants import FUSED
+
+    found.save(path)
+    console.print(f"archive: {path}", soft_wrap=True)
+    checked = [{"name": one.name, "verdict": one.verdict.verdict} for one in found.variants]
+    document = {"checked": checked, "failures": [asdict(one) for one in found.failures], "path": str(path)}
+    return document, exit_code(["not shown"] if found.pipeline and FUSED not in map(_name, checked) else [])
 
 
 def _compile_ahead(
@@ -211,6 +232,17 @@ def _device_target(name: str | None) -> Target:
         return load_target("gpu")
     except InputError:
         return load_target("cpu")
+
+
+def _records_folder(named: str | None, ahead: bool) -> str:
+    """The folder of records, or ``none``: by default the latter ``ahead`` of a run; InputError if it is of no use."""
+    if named == "":
+        raise InputError("--records needs the name of a folder, or none for no record")
+    if named is None:
+        return "none" if ahead else _default_records()
+    if named != "none" and not ahead:
+        require_writable(Path(named))
+    return named
 
 
 def _default_records() -> str:

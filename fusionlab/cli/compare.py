@@ -45,20 +45,10 @@ def command(
     **_: Any,
 ) -> dict[str, Any]:
     """Read records of `bench` (files or folders) into tables: times, ratios with 95 % intervals, where time goes."""
-    from fusionlab.hlo.stages import LEGEND
     from fusionlab.measure.calibration import parse_what_if
     from fusionlab.measure.comparison import compare_record, has_samples
     from fusionlab.measure.records import read_records
-    from fusionlab.report.tables import note
-    from fusionlab.report.tables.records import (
-        by_device,
-        markdown,
-        print_calibration,
-        print_comparisons,
-        print_predictions,
-        print_rates,
-        print_shares,
-    )
+    from fusionlab.report.tables.records import print_calibration, print_predictions, print_rates
 
     columns = tuple(word.strip() for word in by.split(",")) if by else ()
     read = read_records(records)
@@ -70,18 +60,11 @@ def command(
     comparisons = [compare_record(record, clock, of) for record in timed]  # all computed before anything is printed
     shares = _shares(comparisons, columns) if columns else []
     calibrations = _calibrations(chosen, other) if calibrated or other else []
-    if as_markdown:
-        for group in by_device(comparisons).values():
-            console.print(markdown(group), soft_wrap=True, markup=False)
-    else:
-        print_comparisons(comparisons, console)
+    _print_times(comparisons, as_markdown, console)
     if rates:
         print_rates(comparisons, console)
     if columns:
-        for comparison in comparisons:
-            print_shares(comparison, columns, console)
-        if "stage" in columns:
-            note(console, LEGEND)
+        _print_shares(comparisons, columns, console)
     for record in chosen:
         if clock is not None and not has_samples(record, clock):
             console.print(f"{record['workload']['title']}: no samples of {clock} time", style="dim", soft_wrap=True)
@@ -100,6 +83,29 @@ def command(
         ],
         "older_records": older,
     }
+
+
+def _print_times(comparisons: Sequence[Comparison], as_markdown: bool, console: Console) -> None:
+    """Print times and ratios, a table per record; with ``as_markdown`` one per device."""
+    from fusionlab.report.tables.records import by_device, markdown, print_comparisons
+
+    if not as_markdown:
+        print_comparisons(comparisons, console)
+        return
+    for group in by_device(comparisons).values():
+        console.print(markdown(group), soft_wrap=True, markup=False)
+
+
+def _print_shares(comparisons: Sequence[Comparison], by: Sequence[str], console: Console) -> None:
+    """Print the tables of device time, with the legend of stages if these are a column."""
+    from fusionlab.hlo.stages import LEGEND
+    from fusionlab.report.tables import note
+    from fusionlab.report.tables.records import print_shares
+
+    for comparison in comparisons:
+        print_shares(comparison, by, console)
+    if "stage" in by:
+        note(console, LEGEND)
 
 
 def _shares(comparisons: Sequence[Comparison], by: Sequence[str]) -> list[dict[str, Any]]:

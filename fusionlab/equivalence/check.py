@@ -186,10 +186,7 @@ def compare(
     first: Sample | None = None
     for given in samples:
         first = first or given
-        sample, known = given, [run(given.arrays) for run in (truth, original)]
-        if given.milder is not None and without_digits(*known):
-            sample = given.milder()
-            known = [run(sample.arrays) for run in (truth, original)]
+        sample, known = _with_digits(given, truth, original)
         columns = [*known, *(run(sample.arrays) for run in (rewritten, rewritten_float64))]
         if (unlike := _other_types(columns)) is not None:
             return Verdict("different", walkers=walkers, reason=unlike)
@@ -200,11 +197,7 @@ def compare(
         for index, values in enumerate(zip(*columns, strict=True)):
             of_output = replace(Columns(*values), spread_factor=sample.spread_factor)
             if needs_more_roundings(of_output):
-                of_output = replace(of_output, narrowed=nearby.narrowed(index, values[1]))
-                for pairs in nearby.of(index):
-                    of_output = replace(of_output, nearby=pairs)
-                    if not needs_more_roundings(of_output):
-                        break
+                of_output = _with_roundings(of_output, index, nearby)
             furthest = compare_output(f"output {index}", of_output, typical=sample.typical)
             placed = replace(furthest, error=replace(furthest.error, place=_walker(sample, furthest.at)))
             found.append(_Entry(sample, index, of_output, placed))
@@ -239,6 +232,15 @@ def without_digits(truth: Sequence[np.ndarray], original: Sequence[np.ndarray]) 
     """True if the original's loss exceeds all values of some output: such arguments say nothing of a rewriting."""
     floats = [pair for pair in zip(truth, original, strict=True) if np.issubdtype(pair[0].dtype, np.inexact)]
     return any(largest_loss(*pair) > largest_value(*pair) for pair in floats)
+
+
+def _with_digits(given: Sample, truth: Runner, original: Runner) -> tuple[Sample, list[list[np.ndarray]]]:
+    """The sample, or its milder one where the original has lost all digits; with truth and the original's results."""
+    known = [run(given.arrays) for run in (truth, original)]
+    if given.milder is None or not without_digits(*known):
+        return given, known
+    milder = given.milder()
+    return milder, [run(milder.arrays) for run in (truth, original)]
 
 
 class _Nearby:
@@ -278,6 +280,16 @@ class _Nearby:
             if len(found := self._until(count)) < count:
                 return
             yield tuple((truth[output], original[output]) for truth, original in found)
+
+
+def _with_roundings(columns: Columns, output: int, nearby: _Nearby) -> Columns:
+    """The columns of one output, in float32 too, and at as many roundings of the inputs as it needs."""
+    columns = replace(columns, narrowed=nearby.narrowed(output, columns.original))
+    for pairs in nearby.of(output):
+        columns = replace(columns, nearby=pairs)
+        if not needs_more_roundings(columns):
+            break
+    return columns
 
 
 def _reproduced(columns: Sequence[list[np.ndarray]], raised: Sequence[np.ndarray], nearby: _Nearby) -> bool:

@@ -160,11 +160,7 @@ def evaluate(node: Node, operands: list[Any]) -> Any:
         case ops.RESHAPE:
             return np.reshape(operands[0], type_.shape)
         case ops.BROADCAST_IN_DIM:
-            dimensions = [int(d) for d in node.attributes["broadcast_dimensions"]]
-            shape = [1] * len(type_.shape)
-            for axis, dimension in enumerate(dimensions):
-                shape[dimension] = operands[0].shape[axis]
-            return np.broadcast_to(np.reshape(operands[0], shape), type_.shape)
+            return _broadcast(node, operands[0])
         case ops.CONCATENATE:
             return np.concatenate(operands, node.attributes["dimension"].value)
         case ops.IOTA:
@@ -178,12 +174,26 @@ def evaluate(node: Node, operands: list[Any]) -> Any:
             return arithmetic.divided(*operands)
         case ops.SELECT:
             return np.where(operands[0], operands[1], operands[2])
-        case ops.COMPARE if "compare_type" in node.attributes and keyword(node.attributes["compare_type"]) == _TOTAL:
-            return None
         case ops.COMPARE:
-            return _COMPARE[direction_of(node)](operands[0], operands[1])
+            return _compared(node, operands[0], operands[1])
         case _:
             return _applied(_FOLD.get(node.op), operands)
+
+
+def _broadcast(node: Node, array: Any) -> Any:
+    """The array with the axes that ``node`` adds or repeats along."""
+    whole = node.results[0].type.shape
+    shape = [1] * len(whole)
+    for axis, dimension in enumerate(node.attributes["broadcast_dimensions"]):
+        shape[int(dimension)] = array.shape[axis]
+    return np.broadcast_to(np.reshape(array, shape), whole)
+
+
+def _compared(node: Node, left: Any, right: Any) -> Any:
+    """The predicates of a comparison; None for one of floats by their bits."""
+    if "compare_type" in node.attributes and keyword(node.attributes["compare_type"]) == _TOTAL:
+        return None
+    return _COMPARE[direction_of(node)](left, right)
 
 
 def _applied(function: Callable[..., Any] | None, operands: list[Any]) -> Any:

@@ -183,14 +183,7 @@ def _read(kind: Any, value: Any, path: str, where: str) -> Any:
     InputError names the field that is missing, of another kind, out of range, or not printable.
     """
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        if not isinstance(value, Mapping):
-            raise _wrong(path, where, "an object")
-        types_of = typing.get_type_hints(kind)
-        required = (one.name for one in dataclasses.fields(kind) if one.default is dataclasses.MISSING)
-        if (missing := next((name for name in required if name not in value), None)) is not None:
-            raise InputError(f"{path}: no field {where}{missing}: the file is not whole; {_SAVE}")
-        known = [one.name for one in dataclasses.fields(kind) if one.name in value]
-        return kind(**{name: _read(types_of[name], value[name], path, f"{where}{name}.") for name in known})
+        return _read_record(kind, value, path, where)
     if typing.get_origin(kind) is tuple:
         if not isinstance(value, list):
             raise _wrong(path, where, "a list")
@@ -208,6 +201,18 @@ def _read(kind: Any, value: Any, path: str, where: str) -> Any:
     if isinstance(value, int | float) and not 0 <= value < _TOO_LARGE:
         raise _wrong(path, where, "a number from 0 to 2^63")
     return value
+
+
+def _read_record(kind: type[Any], value: Any, path: str, where: str) -> Any:
+    """``value`` of a JSON document as a record of class ``kind``; a field with a default may be missing."""
+    if not isinstance(value, Mapping):
+        raise _wrong(path, where, "an object")
+    types_of = typing.get_type_hints(kind)
+    required = (one.name for one in dataclasses.fields(kind) if one.default is dataclasses.MISSING)
+    if (missing := next((name for name in required if name not in value), None)) is not None:
+        raise InputError(f"{path}: no field {where}{missing}: the file is not whole; {_SAVE}")
+    known = [one.name for one in dataclasses.fields(kind) if one.name in value]
+    return kind(**{name: _read(types_of[name], value[name], path, f"{where}{name}.") for name in known})
 
 
 def _wrong(path: str, where: str, what: str) -> InputError:

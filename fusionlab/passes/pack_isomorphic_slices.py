@@ -312,13 +312,17 @@ class Packs:
         makers = [value.producer for value in (one, two) if value.producer is not None]
         if len(makers) == 2 and makers[0].op in _VIEWS and self._take(makers[0], makers[1], axes):
             return True
-        if one.type != two.type or one.type.dtype not in (*WIDE_FLOATS, "i1"):
-            return False
-        once = one.handle in self.invariant and two.handle in self.invariant
-        if not once and len(one.type.shape) >= axes:  # the number of walkers must not decide
+        if not self._may_be_own(one, two, axes):
             return False
         self.own[one] = two
         return True
+
+    def _may_be_own(self, one: Value, two: Value, axes: int) -> bool:
+        """True for each lane's own input: matrices of one type, or what is the same in every trip of a loop."""
+        if one.type != two.type or one.type.dtype not in (*WIDE_FLOATS, "i1"):
+            return False
+        once = one.handle in self.invariant and two.handle in self.invariant
+        return once or len(one.type.shape) < axes  # the number of walkers must not decide
 
 
 def _same(one: Node, two: Node) -> bool:

@@ -6,10 +6,10 @@ advice. ``Refusal.of`` is the event. What raising a program to JAX refuses has i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum, unique
-from typing import Self
 
 from fusionlab.codegen.raising.rules.rule import OpaqueCall, RaiseError, ShardingLost, UnnamedAlgorithm
 from fusionlab.hlo.loops import has_effect
@@ -69,6 +69,9 @@ class Ground(Enum):
     )  # fmt: skip
     TERMS_USED = Advice(
         "unsafe", "form", "return the sum alone, and compute single terms in another function",
+    )  # fmt: skip
+    PRODUCTS_LEFT = Advice(
+        "unprofitable", "form", "return the sum alone, and what else is computed along directions in another function",
     )  # fmt: skip
     TIES = Advice(
         "unsafe", "form",
@@ -210,15 +213,22 @@ class Ground(Enum):
 
 
 class Refusal(Exception):
-    """A decision to leave something alone, on a ground; ``op`` is responsible, in the program or in words."""
+    """A decision to leave something alone, on a ground; ``op`` is responsible, in the program or in words.
 
-    def __init__(self, ground: Ground, reason: str, op: Node | str | None = None) -> None:
+    ``is_final``: nothing else has to be tried for the same thing.
+    """
+
+    def __init__(self, ground: Ground, reason: str, op: Node | str | None = None, *, is_final: bool = False) -> None:
         super().__init__(reason)
-        self.ground, self.reason, self.op = ground, reason, op
+        self.ground, self.reason, self.op, self.is_final = ground, reason, op, is_final
 
-    def again(self) -> Self:
+    def again(self) -> Refusal:
         """The same without a traceback, which would keep alive all that was tried."""
-        return type(self)(self.ground, self.reason, self.op)
+        return Refusal(self.ground, self.reason, self.op, is_final=self.is_final)
+
+    def about(self, words: str, *, is_final: bool = False) -> Refusal:
+        """The same of a subject: ``words`` are what comes before the reason."""
+        return Refusal(self.ground, f"{words}{self.reason}", self.op, is_final=is_final)
 
     def of(self, pass_name: str, location: str) -> Declined:
         """The event of a pass that left alone what is at ``location``."""
@@ -257,6 +267,10 @@ _OF_BLOCKERS: Mapping[str, Ground] = {
 }
 
 
+NO_MATCH = frozenset((Ground.FUNCTION_NOT_FOUND, Ground.POSITIONS_NOT_FOUND, Ground.PRODUCTS_LEFT))
+"""The grounds on which a sum is that of no Laplacian: many sums are none."""
+
+
 def ground_of_blocker(blocker: Blocker) -> Ground:
     """The ground on which a loop is no replay."""
     return ground_of_recurrence(blocker.node) if blocker.what == "recurrent" else _OF_BLOCKERS[blocker.what]
@@ -275,6 +289,18 @@ def refused(error: Refusal | RaiseError | NotImplementedError) -> Refusal:
     if isinstance(error, RaiseError):
         return Refusal(ground, error.reason, error.node)
     return Refusal(ground, (str(error).splitlines() or ["JAX has no rule"])[0])
+
+
+@contextmanager
+def collected(reasons: list[Refusal]) -> Iterator[None]:
+    """Add to ``reasons`` what is refused inside; what is final is raised."""
+    try:
+        yield
+    except (Refusal, RaiseError) as error:
+        reason = refused(error)
+        if reason.is_final:
+            raise reason from None
+        reasons.append(reason)
 
 
 def unsupported(node: Node, where: str) -> Refusal:

@@ -18,7 +18,7 @@ from fusionlab.codegen.laplacian.rules import dot_general, elementwise, owned_do
 from fusionlab.codegen.raising import trips
 from fusionlab.hlo.loops import Sum
 from fusionlab.passes import batch_replay, licm, rewriting
-from fusionlab.passes.fuse_jvp_replay import decide, emit, products, rewrite
+from fusionlab.passes.fuse_jvp_replay import decide, emit, products, sites
 from fusionlab.passes.fuse_jvp_replay.shift_invariance import may_shift
 
 
@@ -36,7 +36,7 @@ def in_the_rewrite(owner, name, wrong, *owners):
     """The same, but not while the differentiated value is looked for; ``owners`` imported the same function."""
 
     def plant(patch):
-        right, search, searching = getattr(owner, name), rewrite.decided, [False]
+        right, search, searching = getattr(owner, name), sites.derivation, [False]
 
         def switched(*given, **named):
             return right(*given, **named) if searching[0] else wrong(right, *given, **named)
@@ -48,7 +48,7 @@ def in_the_rewrite(owner, name, wrong, *owners):
             finally:
                 searching[0] = False
 
-        patch.setattr(rewrite, "decided", find)
+        patch.setattr(sites, "derivation", find)
         for one in (owner, *owners):
             patch.setattr(one, name, switched)
 
@@ -141,7 +141,7 @@ def extremes_held_constant(right, *given):
 def agrees_with_any(patch):
     """What is no product is taken for one, in all draws and where values are exactly equal."""
     instead(products, "_ratio", lambda right, *given: right(*given) or 1)(patch)
-    instead(decide, "_at_equal_inputs", lambda right, *given: dict(given[-2]))(patch)
+    instead(decide, "gradients_at_ties", lambda right, *given: dict(given[-2]))(patch)
 
 
 def divisor_held_constant(right, *given):
@@ -210,15 +210,15 @@ MUTATIONS = tuple(Mutation(*row) for row in (
     ("a maximum shared by all", "largest", SPARSE,
      in_the_rewrite(reductions, "shares", lambda right, array, *given: jnp.full_like(array, 1 / 3))),
     ("a maximum taken for a constant", "largest", SPARSE,
-     instead(rewrite, "decided", extremes_held_constant)),
+     instead(sites, "derivation", extremes_held_constant)),
     ("slots of different electrons taken for one", "pairs", SPARSE,
      in_the_rewrite(owners, "same_owner", lambda right, first, second: True, jet)),
     ("gradient in reverse order", "gradient", SPARSE, in_the_rewrite(emit, "densify", rows_reversed)),
     ("coordinates of an electron swapped", "gradient", DENSE,
      in_the_rewrite(interpreter, "identity_jet", rows_reversed)),
     ("constant factor dropped", "scaled", SPARSE,
-     instead(rewrite, "decided", factors_lost)),
-    ("initial sum dropped", "scaled", SPARSE, instead(rewrite, "decided", offsets_lost)),
+     instead(sites, "derivation", factors_lost)),
+    ("initial sum dropped", "scaled", SPARSE, instead(sites, "derivation", offsets_lost)),
     ("a source of the adjoint lost", "products", ADJOINT, instead(emit, "weighted_sources", first_source_lost)),
     ("parts of the walkers in reverse", "products", f"{SPARSE}{{chunks=5}}",
      instead(emit.Emission, "_in_parts", parts_reversed)),

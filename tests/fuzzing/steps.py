@@ -88,16 +88,29 @@ def reduction(draw: Draw, shapes: Sequence[Shape]) -> Step | None:
     return f"{name} over {axes}", (index,), lambda x: getattr(jnp, name)(x, axes, keepdims=keep)
 
 
+def _broadcast(draw: Draw, index: int, shape: Shape) -> Step | None:
+    extent, at = draw(st.integers(1, 3)), draw(st.integers(0, len(shape)))
+    if np.prod(shape) * extent > MOST_ELEMENTS:
+        return None
+    target = (*shape[:at], extent, *shape[at:])
+    kept = tuple(axis for axis in range(len(target)) if axis != at)
+    return "broadcast", (index,), lambda x: lax.broadcast_in_dim(x, target, kept)
+
+
+def _pad(draw: Draw, index: int, shape: Shape) -> Step | None:
+    """With any of edges and elements between; edges may be cut."""
+    how = [draw(st.tuples(st.integers(-1, 1), st.integers(0, 2), st.integers(0, 1))) for _ in shape]
+    new = [n + low + high + max(n - 1, 0) * inner for n, (low, high, inner) in zip(shape, how, strict=True)]
+    if min(new) < 1 or np.prod(new) > MOST_ELEMENTS:
+        return None
+    return f"pad {how}", (index,), lambda x: lax.pad(x, jnp.asarray(0.4, x.dtype), how)
+
+
 def movement(draw: Draw, shapes: Sequence[Shape]) -> Step | None:
     index, shape = _one(draw, shapes)
     name = draw(st.sampled_from(["transpose", "reshape", "broadcast", "reverse", "pad", "slice", "split", "diagonal"]))
     if name == "broadcast":
-        extent, at = draw(st.integers(1, 3)), draw(st.integers(0, len(shape)))
-        if np.prod(shape) * extent > MOST_ELEMENTS:
-            return None
-        target = (*shape[:at], extent, *shape[at:])
-        kept = tuple(axis for axis in range(len(target)) if axis != at)
-        return name, (index,), lambda x: lax.broadcast_in_dim(x, target, kept)
+        return _broadcast(draw, index, shape)
     if not shape:
         return None
     if name == "transpose":
@@ -110,11 +123,7 @@ def movement(draw: Draw, shapes: Sequence[Shape]) -> Step | None:
         square = len(shape) >= 2 and shape[-1] == shape[-2]
         return (name, (index,), lambda x: jnp.diagonal(x, axis1=-2, axis2=-1)) if square else None
     if name == "pad":
-        how = [draw(st.tuples(st.integers(-1, 1), st.integers(0, 2), st.integers(0, 1))) for _ in shape]
-        new = [n + low + high + max(n - 1, 0) * inner for n, (low, high, inner) in zip(shape, how, strict=True)]
-        if min(new) < 1 or np.prod(new) > MOST_ELEMENTS:
-            return None
-        return f"pad {how}", (index,), lambda x: lax.pad(x, jnp.asarray(0.4, x.dtype), how)
+        return _pad(draw, index, shape)
     if name == "slice":
         starts = [draw(st.integers(0, n - 1)) for n in shape]
         strides = [draw(st.integers(1, 2)) for _ in shape]

@@ -21,7 +21,7 @@ from fusionlab.errors import NotOptimizedWarning, NotStudied
 from fusionlab.hlo.program import Program
 from fusionlab.optimizing import optimize
 from fusionlab.optimizing.primitive import why_left_alone
-from fusionlab.passes.fuse_jvp_replay import choose, evaluating, products
+from fusionlab.passes.fuse_jvp_replay import choose, derivatives, evaluating, few_walkers
 from fusionlab.passes.interface import Declined, Figures, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.passes.refusals import Ground
@@ -105,13 +105,31 @@ def directions_given(x, directions):
     return jax.vmap(of_one)(x)
 
 
-def cubes_beside(x):
+def cubes_of_rows(x):
     def of_one(y):
         hessian = jax.linearize(jax.grad(lambda z: psi(None, z.reshape(y.shape))), y.ravel())[1]
         e = jnp.eye(3)
 
         def body(k, sums):
-            return sums[0] + hessian(e[k])[k], sums[1] + hessian(e[k])[k] ** 3
+            return sums[0] + hessian(e[k])[k], sums[1] + hessian(e[k])[0] ** 3
+
+        return psi(None, y), lax.fori_loop(0, 3, body, (0.0, 0.0))
+
+    return jax.vmap(of_one)(x)
+
+
+def slopes_beside(x):
+    """Beside the sum, each trip pushes its direction through a larger function."""
+
+    def larger(z):
+        return jnp.sin(jnp.tanh(jnp.outer(z, jnp.arange(200.0))) @ jnp.ones((200, 50))).sum()
+
+    def of_one(y):
+        hessian = jax.linearize(jax.grad(lambda z: psi(None, z.reshape(y.shape))), y.ravel())[1]
+        slope, e = jax.linearize(larger, y.ravel())[1], jnp.eye(3)
+
+        def body(k, sums):
+            return sums[0] + hessian(e[k])[k], sums[1] + jnp.cos(slope(e[k]))
 
         return psi(None, y), lax.fori_loop(0, 3, body, (0.0, 0.0))
 
@@ -249,7 +267,8 @@ PROVOKED = {
     Ground.DIRECTION_UNUSED: function(unused_direction, np.ones(3, np.float32)),
     Ground.OTHER_DIRECTIONS: function(directions_given, X, EYE),
     Ground.NO_DIRECTION: function(loop(lambda k, s, h, y: s + jnp.sin(k * y).sum()), X),
-    Ground.TERMS_USED: function(cubes_beside, X),
+    Ground.TERMS_USED: function(cubes_of_rows, X),
+    Ground.PRODUCTS_LEFT: function(slopes_beside, X),
     Ground.TIES: function(both(at_ties), X),
     Ground.WEIGHTS_BY_ADJOINT: function(per_electron, np.ones((2, 6)), passes="transpose-replay"),
     Ground.SHARED_FUNCTION: case("batch_replay/declined_other_public_function"),
@@ -289,10 +308,10 @@ PROVOKED = {
     Ground.PLATFORM: case("batched_dot_kernels/declined_for_the_cpu"),
     Ground.NO_WALKERS: function(laplacians, np.ones((3, 5)), np.zeros((0, 3))),
     Ground.WALKERS_UNKNOWN: function(
-        PLAIN, MANY, patched=(products, "walker_axes", lambda *_: {})
+        PLAIN, MANY, patched=(few_walkers, "walker_axes", lambda *_: {})
     ),
     Ground.AXES_MISTAKEN: function(
-        PLAIN, MANY, patched=(products, "forward_laplacian", raising(TypeError("no fit"))),
+        PLAIN, MANY, patched=(derivatives, "forward_laplacian", raising(TypeError("no fit"))),
     ),
     Ground.TOO_LARGE: function(PLAIN, X, patched=(evaluating, "MOST_ELEMENTS", 100)),
     Ground.TOO_LONG: function(PLAIN, X, patched=(evaluating, "MOST_SECONDS", -1.0)),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -34,26 +34,14 @@ def weighted_sources(state: State, cone: Sequence[Node], output: Value, axes: Ma
             inner.update(zip(node.results, differentiable(state, node, inner), strict=True))
             for value in node.results:
                 if value in state.chains:
-                    # As its source was made: of the root alone, whatever is injected on the way from there.
-                    root, chain = state.chains[value]
-                    way = ChainMap({root: inner[root]}, inner)
-                    for step in chain:
-                        [way[step.results[0]]] = differentiable(state, step, way)
-                    inner[value] = way[value]
+                    inner[value] = _at_the_end_of_its_chain(state, value, inner)
                 if value in state.stop_gradient:
                     inner[value] = lax.stop_gradient(inner[value])
                 if value in injected:
                     inner[value] = inner[value] + injected[value]
         return inner[output]
 
-    try:
-        value, pull = jax.vjp(evaluated, [jnp.zeros_like(array) for array in sources.values()])
-        [adjoint] = pull(jnp.ones_like(value))
-    except ValueError as error:
-        said = str(error).partition("\n")[0]
-        if "Reverse-mode" not in said:
-            raise
-        raise NotImplementedError(f"there is no adjoint: {said}") from error  # of a loop that JAX cannot transpose
+    value, adjoint = _with_adjoint(evaluated, [jnp.zeros_like(array) for array in sources.values()])
     total = None
     for (source, array), weight in zip(sources.items(), adjoint, strict=True):
         own = axes.get(source, set()) if value.size > 1 else set()
@@ -63,3 +51,25 @@ def weighted_sources(state: State, cone: Sequence[Node], output: Value, axes: Ma
         term = jnp.sum(weighted, tuple(a for a in range(array.ndim) if a not in own)).reshape(value.shape)
         total = term if total is None else total + term
     return jnp.zeros_like(jnp.real(value)) if total is None else total
+
+
+def _at_the_end_of_its_chain(state: State, value: Value, known: dict[Value, Any]) -> Any:
+    """The array of ``value`` as its source was made: of the root alone, whatever is injected on the way from there."""
+    root, chain = state.chains[value]
+    way = ChainMap({root: known[root]}, known)
+    for step in chain:
+        [way[step.results[0]]] = differentiable(state, step, way)
+    return way[value]
+
+
+def _with_adjoint(function: Callable[[Sequence[Any]], Any], at: Sequence[Any]) -> tuple[Any, Any]:
+    """The value of ``function`` and its adjoint; NotImplementedError where there is none."""
+    try:
+        value, pull = jax.vjp(function, at)
+        [adjoint] = pull(jnp.ones_like(value))
+    except ValueError as error:
+        said = str(error).partition("\n")[0]
+        if "Reverse-mode" not in said:
+            raise
+        raise NotImplementedError(f"there is no adjoint: {said}") from error  # of a loop that JAX cannot transpose
+    return value, adjoint

@@ -93,9 +93,7 @@ class DataIntegers:
         if counts or not read or node.op.control_flow or node.op.strided or node.op in _MOVES:
             return None
         if node.op in (*_READS, *_WRITES):
-            if any(self.kind(value) is Kind.NUMBER for value in indices_of(node)):
-                return "reads an array at integers" if node.op in _READS else "writes to an array at integers"
-            return "computes with integers" if self._combines(node) else None
+            return self._access(node)
         if node.op is ops.CONVERT:
             return None if self._keeps(node) else "narrows integers"
         if node.op is ops.SORT:
@@ -113,6 +111,12 @@ class DataIntegers:
             return "compares integral values"
         pivots = any(self.kind(value) is Kind.PIVOT for value in varying)
         return "compares exchanges of rows" if pivots and any(map(_number, node.operands)) else None
+
+    def _access(self, node: Node) -> str | None:
+        """The predicate of a sentence on a slice, gather or scatter at numbers, or that combines them."""
+        if any(self.kind(value) is Kind.NUMBER for value in indices_of(node)):
+            return "reads an array at integers" if node.op in _READS else "writes to an array at integers"
+        return "computes with integers" if self._combines(node) else None
 
     def _computes_inside(self, node: Node) -> bool:
         """True if a region, of no loop or branch, makes integers otherwise than by one combination or by choosing."""
@@ -196,9 +200,7 @@ class DataIntegers:
             return Kind.INDEX
         if op is ops.CONVERT or op.strided or op in (*_MOVES, *_READS):
             return max((self.kinds[v] for v in varying if _is_discrete(v)), default=Kind.NUMBER)
-        if _is_parity(node):
-            return Kind.BIT
-        if every == {Kind.BIT} and _by_one(node, varying):
+        if _is_parity(node) or (every == {Kind.BIT} and _by_one(node, varying)):
             return Kind.BIT
         if max(every) <= Kind.COUNT and _combination(node) in (_COMBINATIONS if every == {Kind.BIT} else _RING):
             return Kind.COUNT

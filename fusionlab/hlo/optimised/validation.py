@@ -70,6 +70,11 @@ def _why_refused(module: HloModule, computation: Computation, one: Instruction) 
             return f"reads %{name}, which is not there: the text is not complete"
     if len(one.operands) < _FEWEST_OPERANDS.get(one.opcode, 0):
         return f"is a {one.opcode} of {len(one.operands)} operands"
+    return _why_calls_refused(module, one)
+
+
+def _why_calls_refused(module: HloModule, one: Instruction) -> str | None:
+    """The fault of the computations that one instruction calls, or None."""
     for name in one.called:
         if name not in module.computations:
             return f"calls %{name}, which is not there: the text is not complete"

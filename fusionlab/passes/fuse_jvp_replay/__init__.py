@@ -2,16 +2,53 @@
 
     T(d) = H_F(x) d;  y = tail(T)      -->      y = tail(0) + sum_k a_k d^2 F / d x_k^2
 
-Five steps, each in a module of its name:
+``derivation`` is its table of contents: the five steps, each in a module of its name.
 
     directions   the unit vectors of the program, made of constants and counters
     products     the values T = H d that they are pushed to, and the value F of which H is the Hessian (one test)
     tail         what follows T is affine in it: the weights of the second derivatives
-    decide       these three together: which sums may be replaced
+    decide       what draws do not show: guards, ties
     emit         the function with one forward Laplacian in their place
 
-What they ask: ``positions`` (which x and F are tried), ``degrees`` (what is affine), ``targets`` (the values computed
-of products), ``guards``, ``ties``, ``equal_inputs``, ``shift_invariance`` and ``singularity`` (what draws do not show),
-and ``second_derivatives`` (all of them by one adjoint). ``rewrite`` applies the steps to a program and its regions
-(``region_views``), for collapse-replay, sparsify-directions and transpose-replay; ``choose`` is the pass.
+What they ask: ``trials`` and ``positions`` (which x and F are tried), ``cuts`` and ``degrees`` (which values may be
+products), ``targets`` and ``weights`` (the values computed of products), ``guards``, ``ties``, ``equal_inputs`` and
+``shift_invariance`` (what draws do not show), and ``second_derivatives`` (all of them by one adjoint). ``rewrite``
+applies the steps to a program and its regions, for collapse-replay, sparsify-directions and transpose-replay;
+``choose`` is the pass.
 """
+
+from collections.abc import Sequence
+
+from fusionlab.hlo.view import FunctionView
+from fusionlab.passes.fuse_jvp_replay.decide import Derivation, decision
+from fusionlab.passes.fuse_jvp_replay.directions import Place, subject_of
+from fusionlab.passes.fuse_jvp_replay.products import products_of
+from fusionlab.passes.fuse_jvp_replay.targets import no_sum_of, require_tail, tails
+from fusionlab.passes.fuse_jvp_replay.trials import most_telling, trials
+from fusionlab.passes.fuse_jvp_replay.weights import weighed
+from fusionlab.passes.refusals import Ground, Refusal, collected
+
+
+def derivation(flat: FunctionView, places: Sequence[Place], extent: int, deadline: float) -> Derivation:
+    """The Laplacian for which directions of ``extent`` coordinates are pushed in ``places`` of ``flat``.
+
+    Refusal if there is none, or it is not found until the ``deadline`` (``time.monotonic``).
+    """
+    reasons: list[Refusal] = []
+    try:
+        for trial in trials(flat, places, extent, deadline, reasons):  # 1. directions, and the x and F that are tried
+            with collected(reasons):
+                if (products := products_of(trial)) is None:  # 2.
+                    continue
+                before = len(reasons)
+                for tail in tails(products):  # 3.
+                    with collected(reasons):
+                        require_tail(products.trial, tail)
+                        if (targets := weighed(products.trial, tail)) is not None:
+                            return decision(products, tail, targets)  # 4., and 5. is ``emit.Emission`` of it
+                if len(reasons) == before:
+                    reasons.append(no_sum_of(products))
+    except MemoryError as error:
+        reason = f"{subject_of(places)} needs more memory than there is to be identified"
+        raise Refusal(Ground.HOST_MEMORY, reason, is_final=True) from error
+    raise most_telling(reasons, places)

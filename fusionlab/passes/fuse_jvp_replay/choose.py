@@ -21,7 +21,7 @@ hopes: 3 N_e times fewer launches around the Laplacian.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -138,64 +138,62 @@ class _MemoryLimit:
         return (far and within_device) or self.admits(self.setting.temp_bytes(forward))
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    result: Result
-    figures: Figures | None
-
-    @property
-    def name(self) -> str:
-        return self.result.applied[0].resolved
-
-    def cost(self) -> float:
-        """Microseconds on the roofline where the target has one, else FLOPs."""
-        assert self.figures is not None
-        return self.figures.flops if self.figures.model_us is None else self.figures.model_us
-
-    def __str__(self) -> str:
-        figures = self.figures
-        if figures is None:
-            return self.name
-        time = "" if figures.model_us is None else f", {figures.model_us / 1e3:,.2f} ms (model)"
-        return (
-            f"{self.name}: {figures.dynamic_launches:,} launches, {figures.temp_bytes / 2**20:,.0f} MiB temp, "
-            f"{figures.flops / 1e9:,.1f} GFLOP (model){time}"
-        )
-
-
 def _forward(program: Program, setting: Setting, limit: _MemoryLimit) -> Result:
     """The best forward Laplacian within ``limit``; without figures the sparse one, in as few parts as it takes."""
     first = SparsifyDirections().run(program, setting)
     if not first.applied:
         return first
     if setting.figures is None:
-        if limit.admits_uncompiled(first.program):
-            return first
-        for divided in _in_parts(program, setting):
-            if divided.applied and limit.admits_uncompiled(divided.program):
-                return _with_reason(divided, f"in parts to stay within {limit}")
-        return _declined(program, first, Ground.MEMORY, f"fits {limit}", divided)
-    tried: list[_Candidate] = []
+        return _first_that_fits(program, setting, limit, first)
+    tried: list[tuple[Result, Figures | None]] = []
     for result in _results(program, setting, first):
         if not result.applied:
             break
-        candidate = _Candidate(result, setting.figures(result.program))
-        tried.append(candidate)
-        known = [(one, one.figures) for one in tried if one.figures is not None]
-        fits = [one for one, figures in known if limit.admits(figures.temp_bytes)]
+        tried.append((result, setting.figures(result.program)))
+        known = [(one, figures) for one, figures in tried if figures is not None]
+        fits = [(one, figures) for one, figures in known if limit.admits(figures.temp_bytes)]
         if len(tried) < 2:
             continue
         if fits:
-            best = min(fits, key=_Candidate.cost)
+            best, _ = min(fits, key=lambda each: _cost(each[1]))
             within = f" within {limit}" if limit.budget or len(fits) < len(known) else ""
-            return _with_reason(best.result, f"chosen{within} from " + "; ".join(map(str, tried)))
+            return _with_reason(best, f"chosen{within} from {_listed(tried)}")
         if not known and not limit.budget:
             break
-    figures = f"({'; '.join(map(str, tried))})"
-    if not limit.budget and all(one.figures is None for one in tried):
-        return _declined(program, first, Ground.NOT_COMPILED, f"could be compiled for its figures {figures}", result)
+    if not limit.budget and all(figures is None for _, figures in tried):
+        return _declined(
+            program, first, Ground.NOT_COMPILED, f"could be compiled for its figures ({_listed(tried)})", result
+        )
     why = f"fits the budget of {limit}" if limit.budget else f"fits {limit}"
-    return _declined(program, first, Ground.MEMORY, f"{why} {figures}", result)
+    return _declined(program, first, Ground.MEMORY, f"{why} ({_listed(tried)})", result)
+
+
+def _first_that_fits(program: Program, setting: Setting, limit: _MemoryLimit, first: Result) -> Result:
+    """``first``, or else with the walkers in as few parts as fit ``limit``."""
+    if limit.admits_uncompiled(first.program):
+        return first
+    for divided in _in_parts(program, setting):
+        if divided.applied and limit.admits_uncompiled(divided.program):
+            return _with_reason(divided, f"in parts to stay within {limit}")
+    return _declined(program, first, Ground.MEMORY, f"fits {limit}", divided)
+
+
+def _cost(figures: Figures) -> float:
+    """Microseconds on the roofline where the target has one, else FLOPs."""
+    return figures.flops if figures.model_us is None else figures.model_us
+
+
+def _listed(tried: Sequence[tuple[Result, Figures | None]]) -> str:
+    """The candidates that were tried, with their figures."""
+    words = []
+    for result, figures in tried:
+        name = result.applied[0].resolved
+        if figures is not None:
+            time = "" if figures.model_us is None else f", {figures.model_us / 1e3:,.2f} ms (model)"
+            name += f": {figures.dynamic_launches:,} launches, {figures.temp_bytes / 2**20:,.0f} MiB temp, "
+            name += f"{figures.flops / 1e9:,.1f} GFLOP (model){time}"
+        words.append(name)
+    return "; ".join(words)
 
 
 def _declined(program: Program, first: Result, ground: Ground, why: str, last: Result) -> Result:

@@ -16,7 +16,9 @@ import contextlib
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from fusionlab.equivalence.exact.evaluation import Evaluator
@@ -28,6 +30,7 @@ from fusionlab.hlo.loops import Counter, Loop, Recurrent, Stacked, Sum, analyse,
 from fusionlab.hlo.ops import WIDE_FLOATS
 from fusionlab.hlo.replay import identity_extent
 from fusionlab.hlo.view import FunctionView, Node, Region, Value, constant_array, free_values, reads
+from fusionlab.passes.refusals import Ground, Refusal
 
 _MOST_ELEMENTS = 2**22
 """Of the arrays of one value in all trips that are looked at."""
@@ -52,6 +55,16 @@ class UnitRows:
         """The different rows of one trip."""
         return math.prod(self.places.shape[1:])
 
+    def placed(self, rows: Any, shape: Sequence[int]) -> Any:
+        """The directions ``rows`` [R, K], or [K] of one row, as an array of ``shape`` in the place of the unit
+        vectors."""
+        kept, rest = self.places.shape[1:], (*shape[: self.first], *shape[self.end :])
+        if any(n not in (1, m) for n, m in zip(kept, rest, strict=True)):
+            raise Refusal(Ground.AXES_MISTAKEN, "rows of unit vectors are merged with walkers")
+        array = rows.reshape(*kept, *shape[self.first : self.end])
+        array = jnp.moveaxis(array, range(len(kept), array.ndim), range(self.first, self.end))
+        return jnp.broadcast_to(array, shape)
+
 
 def identities(region: Region) -> list[Value]:
     """The identity matrices of floats that nodes of ``region`` itself make, of two rows or more."""
@@ -72,8 +85,9 @@ def made_values(region_nodes: Sequence[Node], given: Collection[Value]) -> list[
 
 
 _OF_FLOATS = (
-    ops.CONVERT, ops.SELECT, ops.MULTIPLY, ops.SCATTER, ops.DYNAMIC_UPDATE_SLICE, ops.DYNAMIC_SLICE, ops.GATHER,
-    ops.PAD, ops.CONCATENATE, ops.BROADCAST_IN_DIM, ops.RESHAPE, ops.TRANSPOSE, ops.SLICE, ops.REVERSE,
+    ops.ADD, ops.SUBTRACT, ops.MULTIPLY, ops.CONVERT, ops.SELECT, ops.SCATTER, ops.DYNAMIC_UPDATE_SLICE,
+    ops.DYNAMIC_SLICE, ops.GATHER, ops.PAD, ops.CONCATENATE, ops.BROADCAST_IN_DIM, ops.RESHAPE, ops.TRANSPOSE,
+    ops.SLICE, ops.REVERSE,
 )  # fmt: skip
 """Ops of which a prime field has the same results as floating point where these are 0 and 1."""
 

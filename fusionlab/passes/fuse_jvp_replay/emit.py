@@ -9,7 +9,7 @@ import functools
 import operator
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -28,28 +28,25 @@ from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.view import Node, Value
 from fusionlab.passes.fuse_jvp_replay.decide import Derivation
 from fusionlab.passes.fuse_jvp_replay.evaluating import not_computed
-from fusionlab.passes.fuse_jvp_replay.guards import mixed
-from fusionlab.passes.fuse_jvp_replay.no_laplacian import NotALaplacian
-from fusionlab.passes.fuse_jvp_replay.parts import no_adjoint_of_each, shared_values
-from fusionlab.passes.fuse_jvp_replay.rationals import array_of_weights
+from fusionlab.passes.fuse_jvp_replay.parts import axis_of_parts, no_adjoint_of_each, shared_values
 from fusionlab.passes.fuse_jvp_replay.second_derivatives import second_derivatives
-from fusionlab.passes.fuse_jvp_replay.tail import Row, WeightedTarget, Weights, array_of, common_weights, rows_of
+from fusionlab.passes.fuse_jvp_replay.tail import array_of
+from fusionlab.passes.fuse_jvp_replay.weights import (
+    Row,
+    WeightedTarget,
+    Weights,
+    array_of_weights,
+    common_weights,
+    rows_of,
+)
 from fusionlab.passes.refusals import Ground, Refusal
 
 Jets = Mapping[Value, Sequence[Any]]
-"""By output its Laplacian (or one by group of coordinates) and its derivatives."""
-
-
-@dataclass(frozen=True)
-class _Part:
-    """``number`` times the second derivatives of the coordinates ``of``."""
-
-    number: Fraction
-    of: tuple[int, ...]
+"""By output its Laplacian (or one by group of coordinates), its derivatives and, by the adjoint, second derivatives."""
 
 
 class Emission:
-    """The whole function without the sums of ``found``; NotALaplacian if something else needs its loops.
+    """The whole function without the sums of ``found``; Refusal if something else needs its loops.
 
     ``chunks``: the walkers in so many parts, one after another.
     """
@@ -62,7 +59,7 @@ class Emission:
         self.producer = found.loops[0].node if found.loops else _producer(self.targets[0])
         self.rest = live_nodes(flat.nodes, [*flat.arguments, *self.targets, *found.gradients], flat.returns)
         if gone := {loop.node for loop in found.loops}.intersection(self.rest):
-            raise NotALaplacian(Ground.TERMS_USED, "single second derivatives are used elsewhere", next(iter(gone)))
+            raise Refusal(Ground.TERMS_USED, "single second derivatives are used elsewhere", next(iter(gone)))
         self.cone = live_nodes(flat.nodes, [*flat.arguments, found.x], self.outputs)
         self.rows = list(
             dict.fromkeys(row for target in found.targets for term in target.terms for row in rows_of(term))
@@ -70,11 +67,10 @@ class Emission:
         self.weights = None if found.by_adjoint else common_weights(self.rows)
         terms = [(target, term) for target in found.targets for term in target.terms]
         self.of_program = next(((target, term) for target, term in terms if term.of_program), None)
-        if self.of_program is not None and len(terms) > 1:
-            reason = "several sums with weights that are values of the program"
-            raise NotALaplacian(Ground.FUNCTION_NOT_FOUND, reason, self.producer)
         if chunks > 1:
-            self._require_parts()
+            self.along = axis_of_parts(flat, self.cone, found.x, found.marks, found.walkers, self.outputs, chunks)
+            if self.weights is None:
+                raise Refusal(Ground.NOT_IN_PARTS, "sums with weights of their own are not taken in parts")
         if options.adjoint:
             self._require_adjoint()
         self.first = live_nodes(flat.nodes, flat.arguments, [found.x])
@@ -82,7 +78,7 @@ class Emission:
     @functools.cached_property
     def groups(self) -> list[tuple[int, ...]]:
         """The sets of coordinates of which sums of second derivatives are needed, where weights differ."""
-        return list(dict.fromkeys(part.of for row in self.rows for part in _parts(row)))
+        return list(dict.fromkeys(of for row in self.rows for _, of in _parts(row)))
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         raising = self.raising
@@ -116,13 +112,26 @@ class Emission:
                 beside = live_nodes(self.flat.nodes, [*self.flat.arguments, *self._known(environment)], starts)
                 raising.run(not_computed(beside, environment), environment)
                 offsets = {t.value: environment[found.starts[t.value]] for t in found.targets if t.offset == "initial"}
-            for target in found.targets:
+            environment.update(self._of_diagonal(environment, jets))
+            for target in (target for target in found.targets if not target.of_diagonal):
                 total = self._total(target, environment, jets) if target.terms else None
                 start = offsets.get(target.value)
                 if total is None:
                     environment[target.value] = start
                 else:
                     environment[target.value] = total if start is None else start + total
+
+    def _of_diagonal(self, environment: dict[Value, Any], jets: Jets) -> dict[Value, Any]:
+        """The targets that are the tail of all second derivatives."""
+        found, raising = self.found, self.raising
+        targets = [target.value for target in found.targets if target.of_diagonal]
+        if not targets:
+            return {}
+        raising.run(not_computed(found.tail.before(self._known(environment)), environment), environment)
+        cuts = [cut for cut in found.tail.cuts if cut.order == 2]
+        arrays = {cut.value: array_of(cut, raising, jets[cut.of][2]) for cut in cuts}
+        made = found.tail.run(raising, environment, {**arrays, **self._slopes(jets)}, self._known(environment))
+        return {target: made[target] for target in targets}
 
     def _known(self, environment: Mapping[Value, Any]) -> set[Value]:
         """The values of ``environment``, with those of the cone that it computes when they are read."""
@@ -171,7 +180,7 @@ class Emission:
         if self.weights is not None:
             at = next((k for k, number in enumerate(self.weights) if number), 0)
             return _times(laplacians, row[at] / self.weights[at])
-        terms = [_times(laplacians[self.groups.index(part.of)], part.number) for part in _parts(row)]
+        terms = [_times(laplacians[self.groups.index(of)], number) for number, of in _parts(row)]
         return functools.reduce(operator.add, terms) if terms else jnp.zeros_like(laplacians[0])
 
     def _factor(self, term: Weights, environment: Mapping[Value, Any], jets: Jets, target: WeightedTarget) -> Any:
@@ -275,8 +284,8 @@ class Emission:
         raising.run(not_computed(self.cone, environment), known)
         for output in self.outputs:
             seconds, rows = second_derivatives(state, self.flat, self.cone, output, environment, found.marks)
-            sums = jnp.stack([jnp.sum(seconds[..., np.array(of)], -1) for of in self.groups])
-            made[output] = sums, jnp.moveaxis(rows, -1, 0)
+            sums = [jnp.sum(seconds[..., np.array(of)], -1) for of in self.groups]
+            made[output] = jnp.stack(sums) if sums else None, jnp.moveaxis(rows, -1, 0), seconds
         return known, made
 
     def _by_groups(
@@ -297,30 +306,9 @@ class Emission:
 
     # Parts of the walkers.
 
-    def _require_parts(self) -> None:
-        found, along = self.found, self._longest()
-        if found.x.type.shape[along] % self.chunks:
-            reason = f"{found.x.type.shape[along]} walkers cannot be taken in {self.chunks} parts"
-            raise NotALaplacian(Ground.NOT_IN_PARTS, reason)
-        if self.weights is None:
-            raise NotALaplacian(Ground.NOT_IN_PARTS, "sums with weights of their own are not taken in parts")
-        if (why := mixed(self.flat, self.cone, found.x, [found.marks[along]])) is not None:
-            raise NotALaplacian(why.ground, f"the walkers cannot be taken in parts: {why.reason}", why.node)
-
-    def _longest(self) -> int:
-        """The leading axis of x along which the walkers can be taken in parts; NotALaplacian if there is none."""
-        walkers = self.found.x.type.shape[: self.found.walkers]
-        if any(output.type.shape != walkers for output in self.outputs):
-            reason = "walkers that share the coordinates cannot be taken in parts"
-            raise NotALaplacian(Ground.NOT_IN_PARTS, reason)
-        longer = [axis for axis, extent in enumerate(walkers) if extent > 1]
-        if len(longer) != 1 or longer[0] not in self.found.marks:
-            raise NotALaplacian(Ground.NOT_IN_PARTS, f"{list(walkers)} walkers cannot be taken in parts")
-        return longer[0]
-
     def _in_parts(self, environment: Mapping[Value, Any], weights: Any) -> dict[Value, Sequence[Any]]:
         """By output (value, Laplacian, derivatives), computed for one part of the walkers after another."""
-        found, along = self.found, self._longest()
+        found, along = self.found, self.along
         walkers = found.x.type.shape[: found.walkers]
         shapes = resized_shapes(found.marks[along], walkers[along], walkers[along] // self.chunks)
         part = replace(self.raising, shapes=shapes)
@@ -344,7 +332,7 @@ class Emission:
             return made
 
     def _require_adjoint(self) -> None:
-        """One reverse pass of all walkers is that of each; NotALaplacian if it adds up what one value is to several."""
+        """One reverse pass of all walkers is that of each; Refusal if it adds up what one value is to several."""
         found = self.found
         if len(self.outputs) > 1 or self.weights is None:
             reason = "sums with weights of their own are not taken by the adjoint"
@@ -359,9 +347,10 @@ def _producer(value: Value) -> Node:
     return value.producer
 
 
-def _parts(row: Row) -> list[_Part]:
+def _parts(row: Row) -> list[tuple[Fraction, tuple[int, ...]]]:
+    """The numbers of ``row``, each with the coordinates that have it."""
     numbers = dict.fromkeys(filter(None, row))
-    return [_Part(number, tuple(k for k, own in enumerate(row) if own == number)) for number in numbers]
+    return [(number, tuple(k for k, own in enumerate(row) if own == number)) for number in numbers]
 
 
 def _times(array: Any, factor: Fraction) -> Any:

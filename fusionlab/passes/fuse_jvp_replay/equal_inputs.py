@@ -70,28 +70,32 @@ def _operands_of_extreme(value: Value) -> tuple[Value, ...]:
     return node.operands if node is not None and node.name in EXTREMES else ()
 
 
-def coincident(number: int, array: np.ndarray, electrons: int, each: int) -> np.ndarray:
+def coincident(number: int, array: np.ndarray, electrons: int, each: int, walkers_alike: bool) -> np.ndarray:
     """Residues [draws, ...] of the argument ``number`` (0: the positions) with equal values among them.
 
     Positions are of walkers one after another in memory, ``electrons`` times ``each`` coordinates of each. All draws
-    but the last three have the parameters as they come.
+    but the last three have the parameters as they come. In these each pattern of ties occurs in some walker, or in
+    every one unless ``walkers_alike``.
     """
     if array.dtype.kind not in "fc":
         return array
     array = array.copy()
     if number == 0:
-        for at, walker in enumerate(array.reshape(-1, electrons, each)):
-            walker[...] = _PATTERNS[at % len(_PATTERNS)](walker)
+        by_draw = array.reshape(len(array), -1, electrons, each)
+        for draw, walkers in enumerate(by_draw):
+            first = draw * len(walkers) if walkers_alike else draw
+            for at, walker in enumerate(walkers, first):
+                walker[...] = _PATTERNS[at % len(_PATTERNS)](walker)
     else:
         vanishing = (array.ndim <= 2, number % 2 == 0, number % 2 == 1)
         array[[*[False] * (len(array) - len(vanishing)), *vanishing]] = 0
     return array
 
 
-def draws(walkers: int) -> range:
+def draws(walkers: int, walkers_alike: bool) -> range:
     """The draws in which so many ``walkers`` have all patterns with the parameters as they come, and some in each other
-    state."""
-    return range(-(-len(_PATTERNS) // walkers) + _STATES - 1)
+    state; in which each of them has, unless they are alike."""
+    return range(-(-len(_PATTERNS) // (walkers if walkers_alike else 1)) + _STATES - 1)
 
 
 def _with(x: np.ndarray, at: Any, elements: Any) -> np.ndarray:

@@ -3,24 +3,59 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from fusionlab.codegen.laplacian.jet import Coordinates
 from fusionlab.hlo import ops
 from fusionlab.hlo.dependence import reached, sources_of
 from fusionlab.hlo.loops import Stacked, Sum
 from fusionlab.hlo.view import FunctionView, Node, Value, reads
 from fusionlab.passes.fuse_jvp_replay.directions import Place
-from fusionlab.passes.fuse_jvp_replay.no_laplacian import NoMatch
-from fusionlab.passes.refusals import Ground
+from fusionlab.passes.refusals import Ground, Refusal
+
+_Position = tuple[Value, int, list[Value]]
+"""x, the number of its leading axes, and the candidates for F."""
 
 
-def positions_of(flat: FunctionView, places: Sequence[Place], extent: int) -> list[tuple[Value, int, list[Value]]]:
+def positions_of(flat: FunctionView, places: Sequence[Place], extent: int) -> list[_Position]:
     """Values of ``extent`` coordinates behind some leading axes, the number of these, and the candidates for F.
 
     They are those on which most of the values read beside the directions depend: the last two of them, and the first;
     then those on which fewer do (coordinates that are scaled before and after); then the same of values that all
     walkers share, as nuclei. Constants are none, where others are.
     """
+    directed, ends = _directed(flat, places)
+    before = [node for node in flat.nodes if directed.isdisjoint(node.results)]
+    every = [value for node in flat.nodes if not directed.isdisjoint(node.results) for value in reads(node)]
+    read = [value for value in dict.fromkeys(every) if value not in directed]
+    values = [*flat.arguments, *(v for node in before for v in node.results)]
+    given = reached(flat, flat.arguments)
+    reason = Refusal(Ground.POSITIONS_NOT_FOUND, f"no value of the program has {extent} coordinates per walker")
+    for found in (_of_extent([v for v in values if v in given], extent), _of_extent(values, extent)):
+        dependent = sources_of(flat, list(found))
+        counts = {x: sum(dependent.get(v, 0) >> i & 1 for v in read) for i, x in enumerate(found)}
+        if not any(counts.values()):
+            continue
+        made = [v for node in before for v in node.results]
+        outputs = {
+            x: [v for v in made if v.dtype == x.dtype and v is not x and dependent.get(v, 0) >> i & 1]
+            for i, x in enumerate(found)
+        }
+        positions = [(x, leading, outputs[x]) for x, leading in found.items() if counts[x]]
+        chosen: dict[Value, _Position] = {}
+        for each in _chosen(_of_walkers(positions, ends, given), counts):
+            chosen.setdefault(each[0], each)
+        for each in _chosen(_of_shared(positions, ends), counts):
+            chosen.setdefault(each[0], each)
+        if chosen:
+            return list(chosen.values())
+        none = "no value of one number per walker is computed from the positions before the loop"
+        reason = Refusal(Ground.FUNCTION_NOT_FOUND, none)
+    raise reason
+
+
+def _directed(flat: FunctionView, places: Sequence[Place]) -> tuple[set[Value], list[tuple[int, ...]]]:
+    """The values of ``flat`` that depend on directions, and the shapes of its results, of sums and of terms."""
     directed = reached(flat, [s.value for p in places if p.loop is None for s in p.seeds])
     ends = [value.type.shape for value in flat.returns if value.is_array]
     for place in places:
@@ -28,45 +63,38 @@ def positions_of(flat: FunctionView, places: Sequence[Place], extent: int) -> li
             directed |= reached(flat, loop.node.results)
             ends += [loop.node.results[i].type.shape for i in loop.indices(Sum)]
             ends += [role.term_shape for role in loop.roles if isinstance(role, Stacked)]
-    before = [node for node in flat.nodes if directed.isdisjoint(node.results)]
-    every = [value for node in flat.nodes if not directed.isdisjoint(node.results) for value in reads(node)]
-    read = [value for value in dict.fromkeys(every) if value not in directed]
-    values = [*flat.arguments, *(v for node in before for v in node.results)]
-    given = reached(flat, flat.arguments)
-    reason = NoMatch(Ground.POSITIONS_NOT_FOUND, f"no value of the program has {extent} coordinates per walker")
-    for found in (_of_extent([v for v in values if v in given], extent), _of_extent(values, extent)):
-        dependent = sources_of(flat, list(found))
-        counts = {x: sum(dependent.get(v, 0) >> i & 1 for v in read) for i, x in enumerate(found)}
-        if not any(counts.values()):
-            continue
-        outputs = {
-            x: [
-                v
-                for n in before
-                for v in n.results
-                if v.dtype == x.dtype and v is not x and dependent.get(v, 0) >> i & 1
-            ]
-            for i, x in enumerate(found)
-        }
-        chosen: dict[Value, tuple[Value, int, list[Value]]] = {}
-        for shared in (False, True):
-            best: dict[int, list[tuple[Value, int, list[Value]]]] = {}
-            for x, leading in found.items():
-                axes = x.type.shape[:leading]
-                shapes = {_longer(of) for of in (axes, *ends) if of[:leading] == axes and shared <= bool(of)}
-                fitting = [v for v in outputs[x] if _longer(v.type.shape) in shapes]
-                fits = (leading == 0 and bool(ends)) if shared else (leading > 0 or x in given)
-                if fitting and fits and counts[x]:
-                    best.setdefault(counts[x], []).append((x, leading, fitting))
-            for count in sorted(best, reverse=True)[:2]:
-                level = best[count]
-                for each in (*level[:-3:-1], *level[:-2][:1]):
-                    chosen.setdefault(each[0], each)
-        if chosen:
-            return list(chosen.values())
-        none = "no value of one number per walker is computed from the positions before the loop"
-        reason = NoMatch(Ground.FUNCTION_NOT_FOUND, none)
-    raise reason
+    return directed, ends
+
+
+def _of_walkers(
+    positions: Sequence[_Position], ends: Sequence[tuple[int, ...]], given: Collection[Value]
+) -> list[_Position]:
+    """Those of each walker, with the outputs that have the shape of the walkers, or of an end that begins with it."""
+    found = []
+    for x, leading, outputs in positions:
+        axes = x.type.shape[:leading]
+        shapes = {_longer(shape) for shape in (axes, *ends) if shape[:leading] == axes}
+        if (fitting := [v for v in outputs if _longer(v.type.shape) in shapes]) and (leading or x in given):
+            found.append((x, leading, fitting))
+    return found
+
+
+def _of_shared(positions: Sequence[_Position], ends: Sequence[tuple[int, ...]]) -> list[_Position]:
+    """Those that all walkers share, with the outputs that have the shape of an end."""
+    shapes = {_longer(shape) for shape in ends if shape}
+    found = list[_Position]()
+    for x, leading, outputs in positions:
+        fitting = [v for v in outputs if _longer(v.type.shape) in shapes]
+        if fitting and not leading:
+            found.append((x, leading, fitting))
+    return found
+
+
+def _chosen(positions: Sequence[_Position], counts: Mapping[Value, int]) -> Iterator[_Position]:
+    """The last two and the first of those with the highest count, and of those with the next."""
+    for count in sorted({counts[x] for x, *_ in positions}, reverse=True)[:2]:
+        level = [each for each in positions if counts[each[0]] == count]
+        yield from (*level[:-3:-1], *level[:-2][:1])
 
 
 def _of_extent(values: Sequence[Value], extent: int) -> dict[Value, int]:
@@ -100,3 +128,20 @@ def groups(before: Sequence[Node], outputs: Sequence[Value]) -> Iterator[list[Va
             used.update(node.operands)
     both = [value for value in outputs if value not in used], [value for value in outputs if value in used]
     yield from filter(None, both)
+
+
+def coordinates_of(flat: FunctionView, x: Value, walkers: int) -> Coordinates:
+    """Those of ``x`` [*walkers, ...], one to three of each electron by its last axis, or by the longest of a reshape's.
+
+    Of a vector that is not reshaped, 3 if it can be divided by 3. What is grouped in another way than in the program
+    has fewer directions that are known to be zero, and ties of other coordinates.
+    """
+    count = math.prod(x.type.shape[walkers:])
+    reshaped = [node.results[0] for node in flat.nodes if node.op is ops.RESHAPE and node.operands[0] is x]
+    for values in ([x], reshaped):
+        inner = [value.type.shape[walkers:] for value in values]
+        fitting = [e[-1] for e in inner if len(e) > 1 and math.prod(e) == count and e[-2] > 1 and e[-1] <= 3]
+        if fitting:
+            return Coordinates(count // max(fitting), max(fitting))
+    each = 1 if count % 3 else 3
+    return Coordinates(count // each, each)

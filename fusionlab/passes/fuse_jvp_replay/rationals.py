@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
-
-import jax.numpy as jnp
-import numpy as np
 
 _DENOMINATORS, _SMALL_NUMERATOR = (1, 2, 4, 8, 16), 64
 """The denominators and the largest numerator of a small fraction."""
@@ -54,12 +50,3 @@ def small_fraction(residues: Mapping[int, int]) -> float | None:
         if len(found) == 1 and abs(numerator := found.pop()) <= _SMALL_NUMERATOR:
             return numerator / denominator
     return None
-
-
-def array_of_weights(weights: Sequence[Fraction], dtype: Any) -> Any:
-    """Weights as an array, by a division where they are no binary fractions."""
-    numerators = np.array([weight.numerator for weight in weights], dtype)
-    denominators = np.array([weight.denominator for weight in weights], dtype)
-    if all(weight.denominator & (weight.denominator - 1) == 0 for weight in weights):
-        return numerators / denominators
-    return jnp.asarray(numerators) / jnp.asarray(denominators)

@@ -41,7 +41,7 @@ def second_derivatives(
     The weights w of the coordinates enter the sources q_v alone (``weighted_sources``), and one reverse pass has their
     coefficients: all second derivatives cost little more than their sum. ``state`` has the circumstances of a run,
     ``cone`` computes ``output``, ``environment`` has what it is computed from, ``marks`` the axes that count walkers
-    along each leading axis of x. NotImplementedError or NotALaplacian where walkers cannot be taken one by one, there
+    along each leading axis of x. NotImplementedError or Refusal where walkers cannot be taken one by one, there
     is no adjoint, or it may be undefined where second derivatives are not.
     """
     x, axes = environment[state.x], state.walker_axes

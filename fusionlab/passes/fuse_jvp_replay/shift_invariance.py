@@ -9,7 +9,7 @@ no rule decides between them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +21,7 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.constants import least_of
 from fusionlab.hlo.view import Node, Value
 from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS, DRAWS_OF_INTEGERS
-
-if TYPE_CHECKING:
-    from fusionlab.passes.fuse_jvp_replay.products import ProductTrial
+from fusionlab.passes.fuse_jvp_replay.trial import ProductTrial
 
 
 def may_shift(node: Node) -> bool:

@@ -10,27 +10,40 @@ from fusionlab.hlo.cost import Cost, node_cost
 from fusionlab.hlo.dependence import live_nodes, on_every_way, reached
 from fusionlab.hlo.loops import Sum, accumulated_by, analyse
 from fusionlab.hlo.view import FunctionView, Node, Value, free_values, reads
+from fusionlab.passes.fuse_jvp_replay.cuts import Cut
 from fusionlab.passes.fuse_jvp_replay.directions import Place
 from fusionlab.passes.fuse_jvp_replay.guards import by_integers, told_apart
-from fusionlab.passes.fuse_jvp_replay.no_laplacian import NoMatch, NotALaplacian
-from fusionlab.passes.fuse_jvp_replay.products import Cut, ProductTrial
+from fusionlab.passes.fuse_jvp_replay.products import Products
 from fusionlab.passes.fuse_jvp_replay.tail import Tail
-from fusionlab.passes.refusals import Ground
+from fusionlab.passes.fuse_jvp_replay.trial import ProductTrial
+from fusionlab.passes.refusals import Ground, Refusal
 
 _MOST_TARGETS = 8
 _MOST_LEFT = 0.25
 """The FLOPs along directions that may be left, as part of those of the second derivatives that are replaced."""
 
 
-def tails(flat: FunctionView, cuts: Sequence[Cut], gradients: Collection[Value]) -> Iterator[Tail]:
-    """What computes values through which the results depend on second derivatives among ``cuts``, affine in these.
-
-    ``gradients`` are values that need no loop.
-    """
+def tails(products: Products) -> Iterator[Tail]:
+    """What computes values through which the results depend on second derivatives, affine in these; then the sums of
+    loops that are not, as of absolute values."""
+    flat, cuts = products.trial.flat, products.cuts
+    gradients = {value for value, _ in products.gradients}  # they need no loop
     for targets in _ways_out(flat, cuts):
         tail = Tail(flat, cuts, targets)
         if any(cut.order == 2 for cut in tail.cuts) and tail.is_affine:
             yield from _with_results_beside(flat, tail, cuts, gradients)
+    if sums := _sums([cut for cut in cuts if cut.order == 2]):
+        tail = Tail(flat, cuts, sums)
+        if not tail.is_affine:
+            yield tail
+
+
+def no_sum_of(products: Products) -> Refusal:
+    """The refusal of ``products`` that no tail adds up."""
+    cut = next(cut for cut in products.cuts if cut.order == 2)
+    of = f"second derivatives of %{cut.of.id} ({cut.of.type})"
+    reason = f"{products.trial.subject} computes {of}, and of these something else than a function of the diagonal"
+    return Refusal(Ground.TERMS_USED, reason, cut.value.producer)
 
 
 def _ways_out(flat: FunctionView, cuts: Sequence[Cut]) -> Iterator[list[Value]]:
@@ -57,13 +70,18 @@ def _ways_of(flat: FunctionView, cuts: Sequence[Cut]) -> Iterator[list[Value]]:
     inexact = [value for value in on_every_way(flat, sources) if value.dtype in ops.INEXACT]
     for value in sorted(inexact, key=lambda value: math.prod(value.type.shape))[:_MOST_TARGETS]:
         yield [value]
-    if sums := [v for v in sources if v.producer is not None and v.producer.op is ops.WHILE and _is_sum(v)]:
+    if sums := _sums(cuts):
         yield sums
 
 
-def _is_sum(value: Value) -> bool:
-    assert value.producer is not None
-    return isinstance(analyse(value.producer).roles[value.index], Sum)
+def _sums(cuts: Sequence[Cut]) -> list[Value]:
+    """The sums of loops that have ``cuts``."""
+    made = ((value, value.producer) for value in _sources(cuts))
+    return [value for value, node in made if node is not None and node.op is ops.WHILE and _is_sum(node, value)]
+
+
+def _is_sum(node: Node, value: Value) -> bool:
+    return isinstance(analyse(node).roles[value.index], Sum)
 
 
 def _sources(cuts: Sequence[Cut]) -> list[Value]:
@@ -103,11 +121,17 @@ def _with_results_beside(
         yield found
 
 
-def require_equal_weights(trial: ProductTrial, tail: Tail) -> None:
-    """NotALaplacian if the weights may be others for other walkers, or for integers that no draw has."""
+def require_tail(trial: ProductTrial, tail: Tail) -> None:
+    """Refusal where the weights may be others for other walkers, or where directions are pushed in the tail, too."""
+    _require_equal_weights(trial, tail)
+    _require_no_product(trial, tail)
+
+
+def _require_equal_weights(trial: ProductTrial, tail: Tail) -> None:
+    """Refusal if the weights may be others for other walkers, or for integers that no draw has."""
     nodes = tail.every_node([trial.x])
     if trial.marks and (why := told_apart(nodes, trial.axes)) is not None:
-        raise NotALaplacian(why.ground, f"{trial.subject} is weighed by walkers: {why.reason}", why.node)
+        raise why.about(f"{trial.subject} is weighed by walkers: ")
     given = [value for value in trial.flat.arguments if value.dtype in ops.INTEGERS]
     moved = reached(trial.flat, given)
     for loop in tail.loops.values():
@@ -115,11 +139,11 @@ def require_equal_weights(trial: ProductTrial, tail: Tail) -> None:
         given += [inner for inner, outer in carried if outer in moved and inner.dtype not in ops.INEXACT]
     if (node := by_integers(nodes, given)) is not None:
         reason = f"{trial.subject} weighs second derivatives by an integer argument"
-        raise NotALaplacian(Ground.INTEGER_ARGUMENT, reason, node)
+        raise Refusal(Ground.INTEGER_ARGUMENT, reason, node)
 
 
-def require_no_product(trial: ProductTrial, tail: Tail) -> None:
-    """NoMatch if directions are pushed in the tail, too, which would be computed for all trips at once."""
+def _require_no_product(trial: ProductTrial, tail: Tail) -> None:
+    """Refusal if directions are pushed in the tail, too, which would be computed for all trips at once."""
     left, removed = list[Node](), list[Node]()
     for place in trial.places:
         seeds = [seed.value for seed in (*place.seeds, *place.beside)]
@@ -132,7 +156,7 @@ def require_no_product(trial: ProductTrial, tail: Tail) -> None:
     if flops[0] > _MOST_LEFT * flops[1]:
         most = max(left, key=lambda node: node_cost(node).flops)
         reason = f"{trial.subject} has products of directions beside second derivatives"
-        raise NoMatch(Ground.TERMS_USED, reason, most)
+        raise Refusal(Ground.PRODUCTS_LEFT, reason, most)
 
 
 def _along(nodes: Sequence[Node], seeds: Sequence[Value]) -> list[Node]:

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fusionlab.codegen.laplacian.interpreter import forward_laplacian
 from fusionlab.codegen.laplacian.jet import Coordinates
-from fusionlab.codegen.laplacian.state import Options, State
+from fusionlab.codegen.laplacian.state import Options
 from fusionlab.codegen.raising import RaiseError
 from fusionlab.equivalence.exact.evaluation import Evaluator
 from fusionlab.equivalence.exact.field import FieldWithGuards, PrimeField, primes
 from fusionlab.equivalence.exact.values import Array, Drawn
 from fusionlab.hlo.dependence import live_nodes
-from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.hlo.view import FunctionView, Node, Value
+from fusionlab.hlo.view import FunctionView, Value
 from fusionlab.passes.fuse_jvp_replay import equal_inputs
+from fusionlab.passes.fuse_jvp_replay.derivatives import along_each, laplacians, state_of
 from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS
-from fusionlab.passes.fuse_jvp_replay.no_laplacian import UncoveredMatch
-from fusionlab.passes.fuse_jvp_replay.products import ProductTrial
 from fusionlab.passes.fuse_jvp_replay.second_derivatives import adjoint_is_defined, second_derivatives
 from fusionlab.passes.fuse_jvp_replay.tail import Tail
+from fusionlab.passes.fuse_jvp_replay.trial import ProductTrial
 from fusionlab.passes.refusals import Ground, Refusal
 
 
@@ -40,12 +36,11 @@ def gradients_at_ties(
     gradients: Mapping[Value, Value],
     some: Sequence[int],
 ) -> dict[Value, Value]:
-    """The ``gradients`` that are derivatives at equal inputs; UncoveredMatch if a cut is no derivative there.
+    """The ``gradients`` that are derivatives at equal inputs; Refusal if a cut is no derivative there.
 
     ``some``: where weights leave coordinates out, by which there may be no derivative, the others, each for itself.
     """
     lowered, of = trial.lowered(stopped, options), trial.coordinates
-    walkers = math.prod(trial.raising.shape(trial.x)[: trial.walkers])
     directed = len(trial.inputs)
     kept = dict(gradients)
 
@@ -54,7 +49,7 @@ def gradients_at_ties(
 
     for at, along in _tied_directions(of, some):
         by = functools.partial(change, along)
-        for part, arguments in trial.batches_at_equal_inputs(lowered, trial.inputs, walkers, by):
+        for part, arguments in trial.batches_at_equal_inputs(lowered, trial.inputs, by):
             evaluator = Evaluator(part, trial.prepared)
             found = trial.results(trial.evaluated(lowered, evaluator, arguments), arguments)
             for cut in tail.cuts:
@@ -67,7 +62,7 @@ def gradients_at_ties(
                 scaled = part.multiply(part.embedded(np.asarray(cut.scale)), expected)
                 known = ~(np.isnan(ours) | np.isnan(found.values[f])[:, None])
                 if (ours[known] != scaled[known]).any():
-                    raise UncoveredMatch(Ground.TIES, f"{trial.subject} {equal_inputs.DIFFERS}")
+                    raise Refusal(Ground.TIES, f"{trial.subject} {equal_inputs.DIFFERS}", is_final=True)
             for gradient, output in list(kept.items()):
                 i, f = trial.gradients.index(gradient), trial.outputs.index(output)
                 if not found.is_gradient(part, i, f, where_known=True):
@@ -75,19 +70,17 @@ def gradients_at_ties(
     return kept
 
 
-def adjoint_holds(
-    trial: ProductTrial, outputs: Sequence[Value], stopped: tuple[Value, ...], options: Options, numbers: ValueNumbers
-) -> bool:
+def adjoint_holds(trial: ProductTrial, outputs: Sequence[Value], stopped: tuple[Value, ...], options: Options) -> bool:
     """True if second derivatives by the adjoint are those along each direction, also at equal inputs."""
     cone = live_nodes(trial.flat.nodes, trial.inputs, outputs)
-    if not adjoint_is_defined(trial.flat, trial.x, trial.nodes, cone, numbers):
+    if not adjoint_is_defined(trial.flat, trial.x, trial.nodes, cone, trial.numbers):
         return False
 
     def results(*arrays: Any) -> list[Any]:
         given = dict(zip(trial.inputs, arrays, strict=True))
-        state = _state(trial, trial.coordinates, stopped, options)
+        state = state_of(trial, trial.coordinates, stopped, options)
         ours = [second_derivatives(state, trial.flat, cone, output, given, trial.marks)[0] for output in outputs]
-        every = _along_each(trial, given, outputs, cone, stopped, options, np.eye(trial.coordinates.count))
+        every = along_each(trial, given, outputs, cone, stopped, options, np.eye(trial.coordinates.count))
         return [*ours, *(jnp.moveaxis(each, 0, -1) for each in every)]
 
     return _agree(trial, results, len(outputs), ties_alone=False)
@@ -104,39 +97,23 @@ def weights_hold(
 
     def results(*arrays: Any) -> list[Any]:
         given = dict(zip(trial.inputs, arrays, strict=True))
-        state = _state(trial, replace(trial.coordinates, weights=numbers), stopped, options)
-        jets = forward_laplacian(state, cone, given, outputs)
-        ours = [jnp.zeros(jet.shape) if jet.laplacian is None else jet.laplacian for jet in jets]
+        of = replace(trial.coordinates, weights=numbers)
+        ours = laplacians(trial, of, given, outputs, cone, stopped, options)
         directions = np.eye(len(numbers))[numbers != 0]
-        every = _along_each(trial, given, outputs, cone, stopped, options, directions)
+        every = along_each(trial, given, outputs, cone, stopped, options, directions)
         return [*ours, *(jnp.tensordot(numbers[numbers != 0], each, 1) for each in every)]
 
     return _agree(trial, results, len(outputs), ties_alone=True)
 
 
-def _state(trial: ProductTrial, of: Coordinates, stopped: tuple[Value, ...], options: Options) -> State:
-    return State(trial.x, of, trial.walkers, trial.raising, trial.one, options, stopped, trial.subgradients)
-
-
-def _along_each(
-    trial: ProductTrial, given: Mapping[Value, Any], outputs: Sequence[Value], cone: Sequence[Node],
-    stopped: tuple[Value, ...], options: Options, directions: Array,
-) -> list[Any]:  # fmt: skip
-    """[D, *F], the second derivatives of each output along ``directions`` [D, K]."""
-    along = jax.vmap(lambda direction: trial.along(given, outputs, cone, stopped, options, direction)[1])
-    every: list[Any] = along(directions)
-    return every
-
-
 def _agree(trial: ProductTrial, results: Callable[..., list[Any]], count: int, ties_alone: bool) -> bool:
     """True if the first ``count`` of ``results`` are the others, wherever these are defined, at equal inputs, and in
     draws unless ``ties_alone``."""
-    walkers = math.prod(trial.raising.shape(trial.x)[: trial.walkers])
 
     def batches(lowered: FunctionView) -> Iterator[tuple[PrimeField, list[Drawn]]]:
         for p, draws in () if ties_alone else zip(primes(len(DRAWS)), DRAWS, strict=True):
             yield from trial.batches(lowered, FieldWithGuards(p, [seed for seed, _ in draws]))
-        yield from trial.batches_at_equal_inputs(lowered, trial.inputs, walkers)
+        yield from trial.batches_at_equal_inputs(lowered, trial.inputs)
 
     try:
         lowered = trial.view_of(results)

@@ -57,20 +57,28 @@ def _step(numbers: np.random.Generator, pool: list[tuple[str, Any]]) -> tuple[st
         return word, array + jnp.swapaxes(array, word.index("i"), word.index("j"))
     if kind == "stream" and "s" in word:
         return _along_the_stream(numbers, word, array)
-    if kind == "dot":
-        other_word, other = pool[_recent(numbers, len(pool))]
-        if not numbers.integers(3):  # the same array in another role
-            other_word = other_word.translate(str.maketrans("ij", "ji"))
-        union = "".join(dict.fromkeys(word + other_word))
-        targets = [
-            target
-            for target in WORDS
-            if set("bh") <= set(target) <= set(union) and set(union) - set(target) <= set(word) & set(other_word)
-        ]
-        if targets:
-            target = targets[numbers.integers(len(targets))]
-            return target, jnp.einsum(f"{word},{other_word}->{target}", array, other) * np.float32(0.4)
+    if kind == "dot" and (product := _contracted(numbers, word, array, pool)) is not None:
+        return product
     return word, jnp.tanh(array)
+
+
+def _contracted(
+    numbers: np.random.Generator, word: str, array: Any, pool: list[tuple[str, Any]]
+) -> tuple[str, Any] | None:
+    """The array contracted with another; None if they have no product of one of the shapes."""
+    other_word, other = pool[_recent(numbers, len(pool))]
+    if not numbers.integers(3):  # the same array in another role
+        other_word = other_word.translate(str.maketrans("ij", "ji"))
+    union = "".join(dict.fromkeys(word + other_word))
+    targets = [
+        target
+        for target in WORDS
+        if set("bh") <= set(target) <= set(union) and set(union) - set(target) <= set(word) & set(other_word)
+    ]
+    if not targets:
+        return None
+    target = targets[numbers.integers(len(targets))]
+    return target, jnp.einsum(f"{word},{other_word}->{target}", array, other) * np.float32(0.4)
 
 
 def _recent(numbers: np.random.Generator, count: int) -> int:

@@ -110,7 +110,27 @@ def electron_by_electron(y):
     return psi(y), lax.fori_loop(1, 3, lambda k, s: s + h(e[k])[k] / 2, total)
 
 
+@jax.custom_jvp
+def rectified_by(x, slope):
+    return jnp.maximum(x, 0)
+
+
+rectified_by.defjvp(lambda p, t: (rectified_by(*p), jnp.where(p[0] == 0, p[1], jnp.where(p[0] > 0, 1.0, 0.0)) * t[0]))
+
+
+def slope_of_one_walker(x):
+    """One of the walkers has another slope at 0, by a constant."""
+    slopes = np.where(np.arange(15) == 1, 0.25, 0.5)
+
+    def one(y, slope):
+        h, e = jax.linearize(jax.grad(lambda z: psi(z) + jnp.sum(rectified_by(z, slope) ** 2)), y)[1], jnp.eye(3)
+        return psi(y) + jnp.sum(jnp.maximum(y, 0) ** 2), lax.fori_loop(0, 3, lambda k, s: s + h(e[k])[k], 0.0)
+
+    return jax.vmap(one)(x, jnp.asarray(slopes))
+
+
 C = np.array([0.0, 1, -1])
+FIFTEEN = _random.standard_normal((15, 3)) * np.array([0.0, 1, 1])
 OFF = np.concatenate([X[:2], np.zeros((2, 3))])
 PLANTED = {
     "tied-where-no-weight-is": (jax.vmap(tied_where_no_weight_is), (np.where(np.arange(3) == 2, 0.0, X),)),
@@ -134,6 +154,7 @@ PLANTED = {
     "directions-from-outside": (jax.vmap(from_outside), (X,)),
     "directions-by-floats": (jax.vmap(chosen_by_floats), (X,)),
     "slopes-of-many": (slopes_of_many, (MANY,)),
+    "slope-of-one-walker": (slope_of_one_walker, (FIFTEEN,)),
 }  # fmt: skip
 
 

@@ -9,11 +9,10 @@ import pytest
 
 from fusionlab.hlo import lowering
 from fusionlab.passes.collapse_replay import CollapseReplay
-from fusionlab.passes.fuse_jvp_replay import rewrite
-from fusionlab.passes.fuse_jvp_replay.no_laplacian import UncoveredMatch
-from fusionlab.passes.fuse_jvp_replay.rewrite import Findings
+from fusionlab.passes.fuse_jvp_replay import sites
+from fusionlab.passes.fuse_jvp_replay.sites import view_of
 from fusionlab.passes.interface import Setting
-from fusionlab.passes.refusals import Ground
+from fusionlab.passes.refusals import Ground, Refusal
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 from fusionlab.passes.transpose_replay import TransposeReplay
 from fusionlab.workloads.catalogue import build
@@ -31,9 +30,9 @@ def searched(monkeypatch):
 
     def search(flat, places, *_):
         found.append(tuple(places))
-        raise UncoveredMatch(Ground.TIES, REASON)
+        raise Refusal(Ground.TIES, REASON, is_final=True)
 
-    monkeypatch.setattr(rewrite, "decided", search)
+    monkeypatch.setattr(sites, "derivation", search)
     return found
 
 
@@ -73,9 +72,9 @@ def test_loops_with_as_many_directions_are_decided_together(searched):
 
 
 def test_a_reason_that_is_kept_holds_nothing_of_the_search(searched):
-    [site] = Findings().of(program_of(jnp.sin)).sites
+    [site] = view_of(program_of(jnp.sin), Setting()).sites
     for _ in range(2):
-        with pytest.raises(UncoveredMatch, match=REASON) as reason:
+        with pytest.raises(Refusal, match=REASON) as reason:
             site.decision(math.inf)
         assert reason.value.__cause__ is None
         assert reason.value.__context__ is None
@@ -83,31 +82,31 @@ def test_a_reason_that_is_kept_holds_nothing_of_the_search(searched):
 
 
 def test_of_many_programs_the_last_are_kept(searched, monkeypatch):
-    monkeypatch.setattr(rewrite, "_MOST_VIEWS", 2)
-    findings = Findings()
+    monkeypatch.setattr(sites, "_MOST_VIEWS", 2)
+    setting = Setting()
     programs = [program_of(function) for function in (jnp.sin, jnp.cos, jnp.tanh)]
-    first, second = (findings.of(program) for program in programs[:2])
-    assert findings.of(programs[0]) is first
-    findings.of(programs[2])
-    assert len(findings) == 2
-    assert findings.of(programs[0]) is first
-    assert findings.of(programs[1]) is not second
+    first, second = (view_of(program, setting) for program in programs[:2])
+    assert view_of(programs[0], setting) is first
+    view_of(programs[2], setting)
+    assert len(setting.findings[sites.View]) == 2
+    assert view_of(programs[0], setting) is first
+    assert view_of(programs[1], setting) is not second
 
 
 @pytest.mark.slow
 def test_what_a_rewriting_made_is_not_searched(monkeypatch):
     """The sums over an identity of the reverse pass, by the electrons of the second layer."""
     extents = []
-    decided = rewrite.decided
+    decided = sites.derivation
 
     def seen(flat, places, extent, deadline):
         extents.append(extent)
         return decided(flat, places, extent, deadline)
 
-    monkeypatch.setattr(rewrite, "decided", seen)
+    monkeypatch.setattr(sites, "derivation", seen)
     source = build("ferminet", "LiH", walkers=2, size="tiny")
     program = lowering.lower(source, "cpu")
     result = TransposeReplay().run(program, Setting())
     assert result.applied
     assert extents == [12], "as in the program before"
-    assert {site.extent for site in rewrite.View(result.program).sites} == {3, 4, 12}
+    assert {site.extent for site in sites.View(result.program).sites} == {3, 4, 12}

@@ -88,9 +88,9 @@ def test_walkers_that_share_their_coordinates_are_not_taken_in_parts(lowered):
 
 @pytest.mark.parametrize("walkers", [1, 2, 3, 12, 64])
 def test_parameters_as_they_come_meet_all_patterns_of_equal_inputs(walkers):
-    draws = equal_inputs.draws(walkers)
-    weights = equal_inputs.coincident(1, np.ones((len(draws), 4, 4, 4)), 4, 3)
-    positions = equal_inputs.coincident(0, _random.standard_normal((len(draws), walkers, 4, 3)), 4, 3)
+    draws = equal_inputs.draws(walkers, True)
+    weights = equal_inputs.coincident(1, np.ones((len(draws), 4, 4, 4)), 4, 3, True)
+    positions = equal_inputs.coincident(0, _random.standard_normal((len(draws), walkers, 4, 3)), 4, 3, True)
     as_they_come = [each for own, w in zip(positions, weights, strict=True) if w.all() for each in own]
     at_one_place = [x for x in as_they_come if np.array_equal(x[-1], x[0]) and not np.array_equal(x[1], x[0])]
     assert any(x.any() for x in at_one_place)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fusionlab.passes.fuse_jvp_replay.rewrite import View
+from fusionlab.passes.fuse_jvp_replay.sites import View
 
 from ..laplacian_assertions import assert_rewritten, rewritten
 from ..laplacian_functions import LOOPS, WEIGHTS, X, alone, exact, features, local_energy, psi

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fusionlab.equivalence.exact.singularity import singularity_tests
 from fusionlab.hlo.program import program_view
-from fusionlab.passes.fuse_jvp_replay.singularity import singularity_tests
 
 MATRIX = np.eye(4, dtype=np.float32) + 1
 

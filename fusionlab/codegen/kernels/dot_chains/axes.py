@@ -188,34 +188,17 @@ class ChainAxes:
         for relation in relations:
             if self.shape(relation.one)[relation.at] == self.shape(relation.other)[relation.to]:
                 same.join((relation.one, relation.at), (relation.other, relation.to))
-        cuts: dict[Any, set[int]] = {}
-
-        def of(slot: Slot, at: int) -> set[int]:
-            return cuts.setdefault(same.find((slot, at))[0], set())
-
+        cuts: dict[Any, set[int]] = {}  # of equal axes the same set
+        of = {s: [cuts.setdefault(same.find((s, at))[0], set()) for at in range(len(self.shape(s)))] for s in slots}
         grown = True
         while grown:
             grown = False
             for pair in reshapes:
-                marks: set[int] = set()
-                for slot in pair:
-                    trailing = 1
-                    for at in reversed(range(len(self.shape(slot)))):
-                        marks.update(trailing * cut for cut in of(slot, at))
-                        trailing *= self.shape(slot)[at]
-                        marks.add(trailing)
-                chain = sorted(marks)
-                if any(more % less for less, more in itertools.pairwise(chain)):
-                    raise NoChainError("a reshape regroups axes")
-                for slot in pair:
-                    trailing = 1
-                    for at in reversed(range(len(self.shape(slot)))):
-                        extent, known = self.shape(slot)[at], of(slot, at)
-                        inside = {mark // trailing for mark in chain if trailing < mark < trailing * extent}
-                        grown = grown or not inside <= known
-                        known |= inside
-                        trailing *= extent
-        return {slot: [_factors(slot, at, n, of(slot, at)) for at, n in enumerate(self.shape(slot))] for slot in slots}
+                sides = [(self.shape(slot), of[slot]) for slot in pair]
+                marks = _marks(sides)
+                for shape, known in sides:
+                    grown = _cut(shape, known, marks) or grown
+        return {slot: [_factors(slot, at, n, of[slot][at]) for at, n in enumerate(self.shape(slot))] for slot in slots}
 
     # The classes.
 
@@ -295,6 +278,35 @@ class ChainAxes:
     def labels_of(self, labels: Mapping[ChainAxis, int], slot: Slot, axes: Iterable[int]) -> set[int]:
         """The classes of some axes of a slot."""
         return {labels[axis] for at in axes for axis in self.axes[slot][at] if axis in labels}
+
+
+def _marks(sides: Iterable[tuple[Sequence[int], Sequence[set[int]]]]) -> list[int]:
+    """How many elements lie inside each factor and axis of shapes with these cuts, ascending.
+
+    NoChainError unless each number divides the next.
+    """
+    found: set[int] = set()
+    for shape, cuts in sides:
+        trailing = 1
+        for extent, known in zip(reversed(shape), reversed(cuts), strict=True):
+            found.update(trailing * cut for cut in known)
+            trailing *= extent
+            found.add(trailing)
+    marks = sorted(found)
+    if any(more % less for less, more in itertools.pairwise(marks)):
+        raise NoChainError("a reshape regroups axes")
+    return marks
+
+
+def _cut(shape: Sequence[int], cuts: Sequence[set[int]], marks: Sequence[int]) -> bool:
+    """Add the cuts of each axis at the ``marks`` that lie inside of it; True if one is new."""
+    grown, trailing = False, 1
+    for extent, known in zip(reversed(shape), reversed(cuts), strict=True):
+        inside = {mark // trailing for mark in marks if trailing < mark < trailing * extent}
+        grown = grown or not inside <= known
+        known |= inside
+        trailing *= extent
+    return grown
 
 
 def _factors(slot: Slot, at: int, extent: int, cuts: set[int]) -> list[ChainAxis]:

@@ -245,11 +245,8 @@ class _Parts:
         if node.op in (ops.BROADCAST_IN_DIM, ops.TRANSPOSE, ops.RESHAPE, ops.SLICE):
             return self.part(slots[0], interval)
         if node.op is ops.PAD:
-            if (found := self._first_that_has(interval, slots[:1])) is not None:
-                return found
-            padding = self.part(slots[1], None)
-            is_zero = isinstance(padding.of, float) and padding.of == 0 and math.copysign(1, padding.of) > 0
-            return self._kept(Part(Padding(0.0))) if is_zero else padding
+            found = self._first_that_has(interval, slots[:1])
+            return self._padding(slots[1]) if found is None else found
         if node.op is ops.CONCATENATE:
             found = self._first_that_has(interval, slots)
             if found is None:
@@ -270,6 +267,12 @@ class _Parts:
                 slots[:1], over, interval, lambda operands, over: self._reduced(node, operands[0], over)
             )
         return self._elementwise(node, [self.part(slot, interval) for slot in slots])
+
+    def _padding(self, number: Slot) -> Part:
+        """What pads with ``number``: a known zero, but for -0, is ``Padding``, which sums and products leave out."""
+        padding = self.part(number, None)
+        is_zero = isinstance(padding.of, float) and padding.of == 0 and math.copysign(1, padding.of) > 0
+        return self._kept(Part(Padding(0.0))) if is_zero else padding
 
     def _first_that_has(self, interval: Interval | None, slots: Sequence[Slot]) -> Part | None:
         """The part of the first of ``slots`` that lies there; None if none does. Of no interval, it is the first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -409,12 +409,11 @@ def _split(state: State, source: Value, fixed: Any, contraction: Contraction, si
         return None
     if len(varying) == 1 and (not constants or (narrow and not any(axes for _, axes in varying))):
         return None
-    groups: dict[_Kind, list[_Part]] = {}
-    at = 0
-    for kind, value, extent in zip(kinds, node.operands, extents, strict=True):
-        weight = lax.slice_in_dim(fixed, at, at + extent, axis=along)
-        groups.setdefault(kind, []).append((value, weight, extent))
-        at += extent
+    weights = [
+        lax.slice_in_dim(fixed, end - extent, end, axis=along)
+        for end, extent in zip(itertools.accumulate(extents), extents, strict=True)
+    ]
+    groups = _by_kind(kinds, zip(node.operands, weights, extents, strict=True))
     total: Jet | None = None
     repeated: list[Jet] = []
     constant = None
@@ -441,6 +440,14 @@ def _split(state: State, source: Value, fixed: Any, contraction: Contraction, si
         return total
     total = _widened(total, np.broadcast_shapes(total.shape, np.shape(constant)))
     return total.with_value(total.value + constant)
+
+
+def _by_kind(kinds: Sequence[_Kind], parts: Iterable[_Part]) -> dict[_Kind, list[_Part]]:
+    """The parts of each kind, in their order."""
+    groups: dict[_Kind, list[_Part]] = {}
+    for kind, part in zip(kinds, parts, strict=True):
+        groups.setdefault(kind, []).append(part)
+    return groups
 
 
 def _wide_apart(groups: Mapping[_Kind, list[_Part]]) -> Iterator[tuple[_Kind, list[_Part]]]:

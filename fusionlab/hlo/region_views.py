@@ -1,16 +1,10 @@
-"""A region of a program, for example the body of an outer loop, as a function that can be rewritten alone.
-
-while (...) { ... replay ... }     -->     while (...) { rewritten(arguments, captured values) }
-"""
+"""A region of a program, for example the body of an outer loop, as a function of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
-from fusionlab.codegen.raising import Raising
 from fusionlab.hlo import ops
 from fusionlab.hlo.loops import constant_values
 from fusionlab.hlo.value_numbers import substitute
@@ -82,20 +76,3 @@ def read_constants_directly(flat: FunctionView, regions: Sequence[Region]) -> No
     returns = inner.returns
     substitute(inner, instead)
     inner.returns = returns  # what it carries unchanged stays that
-
-
-@dataclass(frozen=True)
-class RaisingWithRegion(Raising):
-    """Raises ``region`` as ``function`` of the arrays for ``arguments``, and everything else as it is."""
-
-    replaced: Region | None = None
-    arguments: tuple[Value, ...] = ()
-    function: Callable[..., tuple[Any, ...]] | None = field(default=None)
-
-    def region(self, region: Region, environment: Mapping[Value, Any]) -> Callable[..., tuple[Any, ...]]:
-        """As Raising's, for other regions."""
-        function = self.function
-        if region is not self.replaced or function is None:
-            return super().region(region, environment)
-        captured = [environment[value] for value in self.arguments[len(region.arguments) :]]
-        return lambda *arguments: function(*arguments, *captured)

@@ -1,0 +1,136 @@
+"""The trials of a search: which directions, positions x and functions F are tried together, in which order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+
+from fusionlab.codegen.raising import unsupported_nodes
+from fusionlab.hlo.dependence import reached
+from fusionlab.hlo.value_numbers import ValueNumbers
+from fusionlab.hlo.view import FunctionView, Value
+from fusionlab.passes.fuse_jvp_replay.directions import Place, UnitRows, subject_of
+from fusionlab.passes.fuse_jvp_replay.few_walkers import FEW_ENOUGH
+from fusionlab.passes.fuse_jvp_replay.positions import groups, positions_of
+from fusionlab.passes.fuse_jvp_replay.trial import ProductTrial
+from fusionlab.passes.refusals import NO_MATCH, Ground, Refusal, collected
+
+_MOST_SEEDS = 4
+_OF_WALKERS = (
+    Ground.WALKERS_TOLD_APART, Ground.AXES_MISTAKEN, Ground.NO_EXACT_MEANING, Ground.NO_RULE, Ground.NO_DERIVATIVE,
+    Ground.OPAQUE_CALL, Ground.SHARDED, Ground.ALGORITHM,
+)  # fmt: skip
+"""What a program of few walkers may be refused for, and that of all of them not."""
+
+
+def trials(
+    flat: FunctionView, places: Sequence[Place], extent: int, deadline: float, reasons: list[Refusal]
+) -> Iterator[ProductTrial]:
+    """The trials for directions of ``extent`` coordinates in ``places``, together or some of them.
+
+    ``reasons`` are those that trials were refused for; to them are added what is refused before any trial. Directions
+    are not tried again with positions for which every trial with them found nothing, and was not refused.
+    """
+    numbers = ValueNumbers(flat, through_reshapes=True)
+    none = set[tuple[Place, Value]]()
+    for some in _subsets(places):
+        positions = list[tuple[Value, int, list[Value]]]()
+        with collected(reasons):
+            positions = positions_of(flat, some, extent)
+        for x, leading, outputs in positions:
+            if none.issuperset((place, x) for place in some):
+                continue
+            before = len(reasons)
+            plain = [value for value in outputs if value.type.shape == x.type.shape[:leading]]
+            others = [value for value in outputs if value not in plain]
+            for group in (*groups(flat.nodes, plain), *groups(flat.nodes, others)):
+                made = partial(
+                    ProductTrial, flat, x=x, leading=leading, outputs=group, numbers=numbers, deadline=deadline
+                )
+                yield from _of_group(made, some, reasons)
+            if _is_none(reasons[before:]):
+                none.update((place, x) for place in some)
+
+
+def _of_group(
+    made: Callable[..., ProductTrial], places: Sequence[Place], reasons: list[Refusal], resize: bool = True
+) -> Iterator[ProductTrial]:
+    """The trial ``made`` of ``places``, and then each of several seeds alone.
+
+    Where a few walkers do not stand for all, or their axes are mistaken for others, all are evaluated, if they are few.
+    """
+    before, trial = len(reasons), None
+    with collected(reasons):
+        trial = made(places=places, resize=resize)
+    if trial is None:
+        return
+    yield trial
+    for some in _alone(places, trial.together) if _is_none(reasons[before:]) else ():
+        alone = None
+        with collected(reasons):
+            alone = made(places=some, resize=resize)
+        if alone is not None:
+            yield alone
+    of_walkers = any(reason.ground in _OF_WALKERS for reason in reasons[before:])
+    if of_walkers and trial.marks and math.prod(trial.x.type.shape[: trial.walkers]) <= FEW_ENOUGH:
+        del reasons[before:]
+        yield from _of_group(made, places, reasons, resize=False)
+
+
+def _is_none(reasons: Sequence[Refusal]) -> bool:
+    """True if trials found no sum of second derivatives, and were not refused for anything else."""
+    return all(reason.ground is Ground.TERMS_USED for reason in reasons)
+
+
+def _subsets(places: Sequence[Place]) -> Iterator[Sequence[Place]]:
+    """All loops, which may share what they differentiate; identities; rows of them; then each loop alone.
+
+    An identity beside a loop, and rows beside an identity, may have nothing to do with directions. Rows beside loops
+    that lack them may be the trips that a loop of several at once leaves over.
+    """
+    loops = [place for place in places if place.loop is not None]
+    pushed = {k for place in loops for k in _coordinates(place)}
+    for place in places if loops else ():
+        if place.loop is None and pushed.isdisjoint(_coordinates(place)):
+            yield [*loops, place]
+    if loops:
+        yield loops
+    for place in places:
+        if place.loop is None:
+            yield [place]
+    if len(loops) > 1:
+        yield from ([place] for place in loops)
+
+
+def _coordinates(place: Place) -> set[int]:
+    """The coordinates of the directions of ``place``."""
+    return {int(k) for seed in place.seeds for k in seed.places.ravel()}
+
+
+def _alone(places: Sequence[Place], together: Collection[UnitRows]) -> Iterator[Sequence[Place]]:
+    """Each of the seeds alone: what is the derivative along one may have another direction beside it, as of a gradient
+    that is made of its entries."""
+    for place in places:
+        for seed in [each for each in place.seeds if each in together][:_MOST_SEEDS]:
+            yield [Place(place.loop, (seed,), place.region, tuple(each for each in place.seeds if each is not seed))]
+
+
+def most_telling(reasons: Sequence[Refusal], places: Sequence[Place]) -> Refusal:
+    """The refusal of ``places``, of which every trial was refused for one of ``reasons``, or found nothing."""
+    if (opaque := _opaque(places)) is not None:
+        return opaque
+    none = f"of the values without directions, none has the Laplacian that {subject_of(places)} computes"
+    every = [*reasons, Refusal(Ground.FUNCTION_NOT_FOUND, none)]
+    return next((reason for reason in every if reason.ground not in NO_MATCH), every[0])
+
+
+def _opaque(places: Sequence[Place]) -> Refusal | None:
+    """The refusal of a call that directions are given to, of which nothing is known."""
+    for place in places:
+        directed = reached(place.region, [seed.value for seed in place.seeds])
+        for node in unsupported_nodes(place.region):
+            if node.call_target and not directed.isdisjoint(node.results):
+                reason = f"{subject_of(places)} cannot be evaluated: custom call @{node.call_target} is opaque"
+                return Refusal(Ground.OPAQUE_CALL, reason, node)
+    return None
