@@ -1,4 +1,4 @@
-"""Byte sizes as people write them: ``2GiB`` is 2^31, ``2GB`` is 2e9, a bare number is bytes."""
+"""Byte sizes as people write and read them: ``2GiB`` is 2^31, ``2GB`` is 2e9, a bare number is bytes."""
 
 from __future__ import annotations
 
@@ -47,3 +47,11 @@ class ByteSize(int):
 
 UNBOUNDED = ByteSize(0)
 """The value of a ByteSize option for no limit."""
+
+
+def size_words(count: float) -> str:
+    """A number of bytes for a reader: ``176.0 MiB``, ``24 B``."""
+    for unit, of in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if abs(count) >= of:
+            return f"{count / of:,.1f} {unit}"
+    return f"{count:,.0f} B"

@@ -21,7 +21,7 @@ from fusionlab.jax_setup import set_environment
 
 VERBS = (
     "apply", "bench", "bisect", "check", "clusters", "compare", "completion", "diff", "dump", "explain", "graph",
-    "launches", "models", "paper", "passes", "replays", "roofline", "study",
+    "launches", "memory", "models", "paper", "passes", "replays", "roofline", "study",
 )  # fmt: skip
 
 _NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)

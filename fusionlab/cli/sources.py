@@ -119,8 +119,11 @@ def require_program(source: Source, verb: str) -> Workload | Program:
     return source
 
 
-def make(source: Source, given: Circumstances) -> CompiledSource:
-    """Lower and compile for ``given.target`` (from the cache if possible); HLO text is taken as it is."""
+def make(source: Source, given: Circumstances, *, dump: bool = False) -> CompiledSource:
+    """Lower and compile for ``given.target`` (from the cache if possible); HLO text is taken as it is.
+
+    ``dump`` is as for ``compile_program``.
+    """
     from fusionlab.hlo.optimised.saved import HloFile
     from fusionlab.study import compiled, lower
 
@@ -128,7 +131,7 @@ def make(source: Source, given: Circumstances) -> CompiledSource:
         return _of_text(source, given.target)
     program = lower(source, given)
     given.progress(f"compile: {program.name} ({program.ops:,} ops) for {given.target.name}")
-    made = compiled(program, given)
+    made = compiled(program, given, dump=dump)
     given.progress("compile: read from the cache" if made.from_cache else f"compile: {made.compile_s:.1f} s")
     return CompiledSource(program, made)
 

@@ -51,8 +51,8 @@ _SEVERAL_ON_CPU: dict[str, str | int | bool] = {
 }
 """A CPU's virtual devices share its cores: a collective waits longer for the last of them than XLA's 40 s."""
 _KEPT_ARTIFACTS = re.compile(
-    r"(before_optimizations|gpu_after_optimizations|cpu_after_optimizations|buffer-assignment|memory-usage-report|"
-    r"thunk_sequence|thunk_sequence_after_thunk_passes|thunk_metadata|priority_fusion_dump)\.txt$"
+    r"(before_optimizations|gpu_after_optimizations|cpu_after_optimizations|buffer-assignment|live-range|"
+    r"memory-usage-report|thunk_sequence|thunk_sequence_after_thunk_passes|thunk_metadata|priority_fusion_dump)\.txt$"
 )
 
 
@@ -73,7 +73,8 @@ class Compiled:
     ``optimized_hlo`` is the scheduled module as text; ``thunk_sequence`` and ``thunk_metadata`` are XLA's own list of
     launches ("" on the CPU, where XLA writes none), ``captured_thunks`` the same list after XLA has put runs of thunks
     into CUDA graphs. ``priority_fusion`` are the decisions of the fusion pass, step by step, and ``fused_hlo`` the
-    module after it ("" on the CPU). ``options`` are the compile options that were set.
+    module after it ("" on the CPU). ``buffer_assignment`` and ``live_ranges`` are XLA's texts of the place and time of
+    every array in memory ("" on the CPU without ``dump``). ``options`` are the compile options that were set.
     ``artifacts`` (only with ``dump=True``) maps the ending of each text that XLA dumped to that text. ``compile_s`` is
     the wall time of the compile itself, also when the record is ``from_cache``. ``serialized`` (only with
     ``serialize=True``) is the executable as XLA writes it. ``estimates_are_of_target`` is False for foreign text whose
@@ -97,6 +98,8 @@ class Compiled:
     executable: Executable | None = field(default=None, compare=False, repr=False)
     serialized: bytes = field(default=b"", compare=False, repr=False)
     estimates_are_of_target: bool = True
+    buffer_assignment: str = field(default="", repr=False)
+    live_ranges: str = field(default="", repr=False)
 
     @cached_property
     def module(self) -> HloModule:
@@ -235,6 +238,8 @@ def _compile(
         captured_thunks=texts.get("thunk_sequence_after_thunk_passes.txt", ""),
         priority_fusion=texts.get("priority_fusion_dump.txt", "").partition("\nhlo_module_before_fusion:")[0],
         fused_hlo=texts.get("after_priority-fusion.txt", ""),
+        buffer_assignment=_ending(texts, "buffer-assignment.txt"),
+        live_ranges=_ending(texts, "live-range.txt"),
         artifacts=texts if dump else {},
         executable=Executable(xla_executable, tuple(devices), program.inputs) if target.attached else None,
         serialized=_serialized(xla_executable, devices[0].client) if serialize else b"",
@@ -354,6 +359,11 @@ def _optimized_text(xla_executable: Any, folder: Path) -> str:
         if jax.__version_info__ >= (0, 9) or not (dumped := list(folder.glob("*gpu_after_optimizations.txt"))):
             raise
         return dumped[0].read_text("utf-8", "replace")
+
+
+def _ending(texts: Mapping[str, str], ending: str) -> str:
+    """The dumped text with this ending, whatever the device before it; "" for none."""
+    return next((text for name, text in texts.items() if name.endswith(ending)), "")
 
 
 def _read_dump(folder: Path) -> dict[str, str]:

@@ -1,5 +1,9 @@
 """Check two programs in a process of its own, under limits of time and memory; there always is a verdict.
 
+Programs of several devices run on as many simulated CPU devices (``jax_setup.provide_cpu_devices``); their float64
+truth is one program (``codegen.raising.devices``). The exact check, and one past its limits, goes function by function
+(``between_collectives``).
+
 The memory limit is three quarters of the machine's memory, so that a check cannot take the machine down.
 """
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fusionlab.bytesize import size_words
 from fusionlab.ledger.launch_rows import LaunchRow
 from fusionlab.ledger.origins import part_of
 from fusionlab.ledger.saved import CopySite, LedgerRecord
@@ -327,7 +328,7 @@ def _why(group: _Group, what: str, sides: tuple[_LedgerSide, _LedgerSide]) -> It
             yield from _held(group, sides, is_new=False)
         if _runs(old) == _runs(new):
             each = [_bytes(items) / _runs(items) for items in group]
-            yield f"the same launches move {_size_text(each[1])} each, before {_size_text(each[0])}"
+            yield f"the same launches move {size_words(each[1])} each, before {size_words(each[0])}"
         return
     items, other = (new, sides[0]) if new else (old, sides[1])
     known = list(_elsewhere(group, sides, is_new=bool(new)))
@@ -562,10 +563,3 @@ def _ops_of(items: Iterable[_Item]) -> frozenset[str]:
     return frozenset(
         _path_and_source(part)[0].rpartition("/")[2] for one in items for part in (one.part, *one.parts)
     ) - {""}
-
-
-def _size_text(size: float) -> str:
-    for unit, of in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if size >= of:
-            return f"{size / of:,.1f} {unit}"
-    return f"{size:,.0f} B"

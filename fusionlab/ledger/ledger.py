@@ -1,5 +1,7 @@
 """The launch ledger: the launches of a compiled program, their counts, and the bytes that each launch moves.
 
+XLA writes its list of thunks when it compiles, for an absent GPU too (``codegen.compile``, ``thunks``).
+
 The rule: every leaf thunk other than a copy or a memset is one launch; the body of a loop counts times its trips; the
 condition of a loop whose trip count XLA knows never runs. A loop without a known count is taken as one trip (its
 condition runs, and the predicate is copied to the host) and is reported. Of a conditional's branches the one with the

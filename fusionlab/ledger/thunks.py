@@ -28,8 +28,8 @@ _SECTION = re.compile(r"([a-z_]\w*):\s*$")
 _EMPTY = "No thunks."
 _BLOCK = re.compile(r"^thunk_metadata \{$", re.MULTILINE)
 
-# It solves in place, in a copy of the right-hand sides.
-_SOLVE = "__cublas$triangularSolve"
+SOLVES_IN_PLACE = "__cublas$triangularSolve"
+"""A library call that solves in place, in a copy of the right-hand sides."""
 
 # Opcodes of scheduled HLO that run nothing.
 _NOTHING = frozenset(
@@ -160,7 +160,7 @@ class _Schedule:
             return _around(SLICED, one, Thunk(0, _leaf_kind(inside), named.name, inside.opcode))
         elif self.on_gpu and is_copy_fusion(self.module, one, self.static_slices):
             return Thunk(0, "kCopy", one.name, one.opcode)
-        elif one.custom_call_target == _SOLVE:
+        elif one.custom_call_target == SOLVES_IN_PLACE:
             return _around("kSequential", one, *(Thunk(0, kind, one.name, one.opcode) for kind in ("kCopy", "solve")))
         else:
             return Thunk(0, _leaf_kind(one), one.name, one.opcode)

@@ -9,16 +9,18 @@ from functools import cached_property
 from typing import Any
 
 from fusionlab import jax_setup
+from fusionlab.bytesize import ByteSize, size_words
 from fusionlab.codegen.cache import default_cache
 from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.targets import load_target
-from fusionlab.errors import unknown
+from fusionlab.errors import InputError, unknown
 from fusionlab.hlo.name_stacks import frames
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.stages import LEGEND
 from fusionlab.ledger.dataflow import members
 from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
 from fusionlab.ledger.ledger import LaunchCounts, LaunchSite, count_launches, launches
+from fusionlab.ledger.memory import MemoryRecord, memory_record
 from fusionlab.ledger.refusals import refusals
 from fusionlab.ledger.views import default_views, is_staged, place, require_views, totals_by
 from fusionlab.testing.lowered import program_of
@@ -58,6 +60,13 @@ class Ledger:
     def temp_bytes(self) -> int:
         """XLA's temporary memory, bytes."""
         return self.compiled.memory.temp_bytes
+
+    @cached_property
+    def memory(self) -> MemoryRecord:
+        """Temporary memory buffer by buffer; for the CPU this compiles once more. InputError where XLA says nothing."""
+        if self.compiled.buffer_assignment:
+            return memory_record(self.compiled)
+        return memory_record(compile_program(self.program, self.compiled.target, dump=True, cache=default_cache()))
 
     @cached_property
     def counts(self) -> LaunchCounts:
@@ -177,6 +186,35 @@ def assert_launches(fn: Any, args: Sequence[Any] = (), *, at_most: int, target: 
     if made.dynamic_launches > at_most:
         raise AssertionError(made._said(f"{made.dynamic_launches:,} launches, at most {at_most:,} allowed", made.rows))
     return made
+
+
+def assert_temp_memory(fn: Any, args: Sequence[Any] = (), *, at_most: int | str, target: str = "a100") -> Ledger:
+    """AssertionError where XLA gives ``fn`` more than ``at_most`` of temporary memory on ``target``.
+
+    ``at_most`` is in bytes, or a size as ``"512MiB"``. The message has the largest buffers at the peak with their
+    source lines. ``fn``, ``args`` and ``target`` are as for ``ledger``, whose result is returned. InputError for a size
+    that is none.
+    """
+    __tracebackhide__ = True
+    most = ByteSize.parse(at_most) if isinstance(at_most, str) else at_most
+    made = ledger(fn, args, target=target)
+    if made.temp_bytes > most:
+        what = f"{size_words(made.temp_bytes)} of temp memory, at most {size_words(most)} allowed"
+        raise AssertionError("\n".join([f"{made._title}: {what}", *_held_lines(made)]))
+    return made
+
+
+def _held_lines(made: Ledger) -> list[str]:
+    """The largest buffers at the peak of memory, a line each."""
+    try:
+        found = made.memory
+    except InputError as error:
+        return [str(error)]
+    buffers = found.peak.buffers
+    lines = [f"held at launch {found.peak.launch:,} of {found.launches:,}:"]
+    for one in buffers[:_MOST_SHOWN]:
+        lines.append(f"{size_words(one.bytes):>10}  {one.title}" + (f" ({one.place})" if one.place else ""))
+    return [*lines, *([f"            and {len(buffers) - _MOST_SHOWN} more"] if len(buffers) > _MOST_SHOWN else [])]
 
 
 def assert_no_layout_copies(

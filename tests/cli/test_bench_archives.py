@@ -11,6 +11,7 @@ import pytest
 
 from fusionlab.bench import compilation
 from fusionlab.bench.prepared import Preparation, is_prepared, truth_of
+from fusionlab.codegen.cache import RECORD_FORMAT
 from fusionlab.codegen.compile import compile_program
 from fusionlab.equivalence.samples import Sample
 from fusionlab.errors import InputError
@@ -169,7 +170,7 @@ def test_damaged_records_of_compiles_are_refused(compiled, cli):
     for content in (
         lambda text: None, lambda text: b"{}", edited(memory={"temp_bytes": 1}),
         edited(memory={**MEMORY, "temp_bytes": "1"}), edited(memory={**MEMORY, "temp_bytes": -1}),
-        edited(compile_s="long"), edited(compile_s=-1.0), edited(format=3),
+        edited(compile_s="long"), edited(compile_s=-1.0), edited(format=RECORD_FORMAT + 1),
         edited(options={"xla_dump_to": ["x"]}), edited(options={"xla_dump_to": None}), edited(sha256="0"),
     ):  # fmt: skip
         compiled.write_bytes(whole)

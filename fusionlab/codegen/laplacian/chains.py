@@ -260,7 +260,7 @@ def differentiable(state: State, node: Node, environment: MutableMapping[Value, 
     if found is not None and found.function is not None:
         return [found.function(*(environment[value] for value in found.arguments), *found.numbers)]
     if node.name in EXTREMES:
-        extreme = _EXTREMES_WITH_SLOPES[node.name, state.ties.get(node.results[0])]
+        extreme = _EXTREMES_WITH_SLOPES[node.name, state.subgradients.get(node.results[0])]
         return [extreme(*(environment[value] for value in node.operands))]
     if node.op is ops.DIVIDE and state.depends_on_x(node.operands[1]):
         top, bottom = node.operands

@@ -42,8 +42,8 @@ class Options:
 class State:
     """One run: the coordinates ``x``, how nodes are raised (``one``: with one walker), and arrays and jets by value.
 
-    Values of ``stop_gradient`` are taken not to depend on ``x``. ``ties`` maps elementwise maxima and minima to the
-    operand whose slope they have where both are equal; those left out have half of each. ``seeds``, if there are
+    Values of ``stop_gradient`` are taken not to depend on ``x``. ``subgradients`` maps elementwise maxima and minima
+    to the operand whose slope they have where both are equal; those left out have half of each. ``seeds``, if there are
     any, are directions [R, K], as many as ``coordinates`` counts, instead of the unit vectors.
 
     ``environment`` holds arrays for the values that the nodes capture, ``x`` included; it is filled in as nodes run.
@@ -61,7 +61,7 @@ class State:
     one: Raising
     options: Options = Options()
     stop_gradient: Collection[Value] = ()
-    ties: Mapping[Value, int] = field(default_factory=dict)
+    subgradients: Mapping[Value, int] = field(default_factory=dict)
     seeds: Any = None
     environment: dict[Value, Any] = field(default_factory=dict)
     jets: dict[Value, Jet] = field(default_factory=dict)

@@ -2,7 +2,8 @@
 
     T(d) = H_F(x) d;  y = tail(T)      -->      y = tail(0) + sum_k a_k d^2 F / d x_k^2
 
-``derivation`` is its table of contents: the five steps, each in a module of its name.
+``sites`` finds the directions (1) of a program and its regions, ``derivation``, below, calls steps 2 to 4 in order, and
+``rewrite`` puts the emission (5) into the program.
 
     directions   the unit vectors of the program, made of constants and counters
     products     the values T = H d that they are pushed to, and the value F of which H is the Hessian (one test)
@@ -13,8 +14,7 @@
 What they ask: ``trials`` and ``positions`` (which x and F are tried), ``cuts`` and ``degrees`` (which values may be
 products), ``targets`` and ``weights`` (the values computed of products), ``guards``, ``ties``, ``equal_inputs`` and
 ``shift_invariance`` (what draws do not show), and ``second_derivatives`` (all of them by one adjoint). ``rewrite``
-applies the steps to a program and its regions, for collapse-replay, sparsify-directions and transpose-replay;
-``choose`` is the pass.
+serves collapse-replay, sparsify-directions and transpose-replay; ``choose`` is the pass.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from fusionlab.passes.refusals import Ground, Refusal, collected
 
 
 def derivation(flat: FunctionView, places: Sequence[Place], extent: int, deadline: float) -> Derivation:
-    """The Laplacian for which directions of ``extent`` coordinates are pushed in ``places`` of ``flat``.
+    """Steps 2 to 4: the Laplacian for which directions of ``extent`` coordinates are pushed in ``places`` of ``flat``.
 
     Refusal if there is none, or it is not found until the ``deadline`` (``time.monotonic``).
     """

@@ -30,7 +30,8 @@ class Cut:
     order 2, axes (i, j)   H d, whose axes i to j count coordinates          order 1    g . d
     order 2, axes None     d . H d
 
-    ``rows`` are the axes, without those of coordinates, that count the rows of the seed.
+    ``rows`` are the axes, without those of coordinates, that count the rows of the seed. ``orders`` are those that it
+    may have by its degree: d . H d is no linear function of d.
     """
 
     value: Value
@@ -38,6 +39,7 @@ class Cut:
     seed: UnitRows
     axes: tuple[int, int] | None
     rows: tuple[int, int]
+    orders: tuple[int, ...] = (2,)
     order: int = 2
     output: Value | None = None
     scale: float = 1.0
@@ -99,7 +101,9 @@ def candidates(
             if len(several) > 1 and any(size in (seed.rows * n * count, seed.rows * n) for n in sizes):
                 together.update(several)
             for axes, rows in _axes_of(value.type.shape, seed.rows, count, shapes) if len(alike) == 1 else ():
-                if axes is None or degree == 1:
+                if axes is None:
+                    found.append(Cut(value, place, seed, axes, rows, (2, 1) if degree == 2 else (1,)))
+                elif degree == 1:
                     found.append(Cut(value, place, seed, axes, rows))
     return found, together
 

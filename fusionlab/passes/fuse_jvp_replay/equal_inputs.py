@@ -1,4 +1,4 @@
-"""Inputs with equal values: the subgradients of a program there, and draws of such inputs.
+"""Ties, inputs with equal values: the subgradients of a program there, and draws of such inputs.
 
     maximum(x, 0)      slope at 0:  1/2 (jnp.maximum)      0 (jax.nn.relu)
 

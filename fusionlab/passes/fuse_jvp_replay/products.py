@@ -1,4 +1,4 @@
-"""Steps 2 and 3, products: the values T = H d of a program, and the F of which H is the Hessian.
+"""Step 2, products: the values T = H d of a program, and the F of which H is the Hessian.
 
     T(d) = H_F(x) d          reached from a seed d by ops that are polynomials of it
     d . T(d) = d . H_F d     for random d, the right side by the forward Laplacian of F along d; of several rows at once
@@ -55,7 +55,7 @@ class Products:
 
 def products_of(trial: ProductTrial) -> Products | None:
     """The products of second order among the candidates of ``trial``; None if there are none."""
-    if not trial.candidates:
+    if not trial.has_products:
         return None
     roots = any(node.op in (ops.SQRT, ops.POWER) for node in walk(trial.cone))
     powers = roots and any(node.op is ops.POWER for node in trial.flat.walk())
@@ -116,8 +116,7 @@ _Alive = dict[tuple[Cut, int, int], dict[int, int]]
 def _alive(trial: ProductTrial) -> tuple[_Alive, set[tuple[int, int]]]:
     """All pairs, without ratios yet; possible gradients with outputs."""
     count = len(trial.outputs)
-    pairs = [(cut, f, order) for cut in trial.candidates for f in range(count)
-             for order in ((2,) if cut.axes is not None else (2, 1))]  # fmt: skip
+    pairs = [(cut, f, order) for cut in trial.candidates for f in range(count) for order in cut.orders]
     return {pair: {} for pair in pairs}, {(i, f) for i in range(len(trial.gradients)) for f in range(count)}
 
 

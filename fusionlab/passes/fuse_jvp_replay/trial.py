@@ -1,4 +1,4 @@
-"""A trial: what is compared of a program for one choice of directions, positions x and functions F.
+"""A trial: what is compared of a program for one choice of directions, positions x and functions F, its ``outputs``.
 
 Everything is one program of few walkers (``ProductTrial.lowered``): the candidates for derivatives, along one or two
 random directions in place of the unit vectors, and beside them F, F along these directions, and possible gradients.
@@ -57,8 +57,14 @@ class ProductTrial(Evaluation):
         self.candidates, self.together = candidates(places, self.outputs, self.coordinates.count, directed)
         few = self._few = walkers_to_evaluate(flat, math.prod(x.type.shape[:leading]))
         self.rounds = 1 if few <= 2 else 2
-        self.numbers, self._resize = numbers, resize
-        self._take_walkers()
+        self.numbers, self._resize, self.marks = numbers, resize, {}
+        if self.has_products:
+            self._take_walkers()
+
+    @property
+    def has_products(self) -> bool:
+        """True if a candidate may be of second order."""
+        return any(2 in cut.orders for cut in self.candidates)
 
     def narrowed(self, outputs: list[Value], cuts: list[Cut], gradients: list[Value]) -> ProductTrial:
         """The same for some of the candidates."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from fusionlab.bytesize import size_words
 from fusionlab.ledger.changes import LedgerChange, LedgerDiff
 from fusionlab.report.tables import UNKNOWN, Table, note
 
@@ -91,10 +92,7 @@ def _figure(name: str, value: float | None) -> str:
     if value is None:
         return UNKNOWN
     if name in ("bytes", "temp_bytes"):
-        for unit, of in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-            if abs(value) >= of:
-                return f"{value / of:,.1f} {unit}"
-        return f"{value:,.0f} B"
+        return size_words(value)
     if name == "model_us":
         if 0 < abs(value) < _LEAST_US:
             return f"{value * 1e3:,.1f} ns"

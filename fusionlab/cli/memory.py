@@ -1,0 +1,71 @@
+"""``fusionlab memory``: what holds memory at the peak of a compiled program, which arrays share a slot, and copies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusionlab.cli import options
+from fusionlab.cli.sources import load_facts, make
+from fusionlab.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fusionlab.ledger.memory import MemoryRecord
+
+
+@click.command("memory")
+@options.source
+@options.target
+@click.option("--top", default=10, show_default=True, type=click.IntRange(min=0), help="How much to list; 0: all.")
+@click.option("--by", type=click.Choice(["scope", "source", "op"]), help="Also the bytes held at the peak by this.")
+@click.option("--max-temp", metavar="SIZE", help="Exit 1 if XLA's temp memory is over SIZE, e.g. 512MiB.")
+@options.cache
+@options.verb
+def command(
+    source: dict[str, Any], top: int, by: str | None, max_temp: str | None, console: Console, where: dict[str, Any]
+) -> tuple[dict[str, Any], int]:
+    """What holds temp memory at its peak, which buffers share a slot, and copies with their cause and source line."""
+    from fusionlab.ledger.memory import memory_record
+    from fusionlab.report.tables import note
+    from fusionlab.report.tables.memory import print_memory
+
+    most = None if max_temp is None else _size(max_temp)
+    loaded, given, _ = load_facts(source, **where)
+    made = make(loaded, given, dump=given.target.kind == "cpu")
+    if made.program is None:
+        raise InputError(
+            f"{loaded.name}: optimised HLO text does not say where arrays lie in memory; give the StableHLO "
+            "(jax.jit(f).lower(...).as_text()) or a saved jax.export"
+        )
+    found = memory_record(made.compiled)
+    print_memory(found, top, by, console)
+    notes = [f"of each of {made.program.devices} devices"] if made.program.devices > 1 else []
+    for line in notes:
+        note(console, line)
+    failed = _failures(found, most)
+    for line in failed:
+        console.print(f"failed: {line}", soft_wrap=True, markup=False)
+    held = {} if by is None else {"by": by, "held_by": found.held_by(by)}
+    return {**found.to_json(), **held, "notes": notes, "failures": failed}, int(bool(failed))
+
+
+def _size(text: str) -> int:
+    """The size that ``--max-temp`` names; 0 allows no temp memory."""
+    from fusionlab.bytesize import ByteSize
+
+    try:
+        return 0 if text.strip() == "0" else ByteSize.parse(text)
+    except InputError as error:
+        raise InputError(f"--max-temp {text}: {error}") from None
+
+
+def _failures(found: MemoryRecord, most: int | None) -> list[str]:
+    """A sentence if temp memory is over ``most``."""
+    from fusionlab.bytesize import size_words
+
+    if most is None or found.temp_bytes <= most:
+        return []
+    return [f"{size_words(found.temp_bytes)} of temp memory; --max-temp allows {size_words(most)}"]

@@ -1,0 +1,152 @@
+"""The copies of a compiled program and their causes: what XLA copies on the device, and kernels that only turn axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fusionlab.codegen.compile import Compiled
+from fusionlab.hlo.name_stacks import read_name
+from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction, Shape
+from fusionlab.ledger.dataflow import VIEWS, behind_views, instructions, members, readers
+from fusionlab.ledger.ledger import LaunchSite, launches
+from fusionlab.ledger.origins import Origins
+from fusionlab.ledger.thunks import SOLVES_IN_PLACE
+
+_TURNS = ("copy", "transpose")
+_MOVES_NOTHING = frozenset(("parameter", "bitcast", "reshape", "tuple", "get-tuple-element", "fusion"))
+_SLICES = ("slice", "dynamic-slice", "dynamic-update-slice")
+_UPDATES = ("scatter", "dynamic-update-slice")
+
+
+@dataclass(frozen=True)
+class BufferCopy:
+    """One copy: ``name`` is its HLO instruction, ``bytes`` are of one run. ``cause`` is "" where it is not known."""
+
+    name: str
+    kind: str
+    bytes: int
+    runs: int
+    loop: str
+    cause: str
+    scope: str
+    op: str
+    source: str
+
+
+def buffer_copies(compiled: Compiled) -> tuple[BufferCopy, ...]:
+    """Every copy of ``compiled``, the most bytes over all runs first; memsets are none."""
+    found = list(_copies(compiled))
+    return tuple(sorted(found, key=lambda one: -one.bytes * one.runs))
+
+
+def _copies(compiled: Compiled) -> Iterator[BufferCopy]:
+    module, origins = compiled.module, Origins(compiled.module)
+    callers = {name: (where, one) for where, one in instructions(module) for name in one.called}
+    for site in launches(compiled):
+        computation = module.computations.get(site.computation)
+        one = computation.by_name.get(site.hlo_name) if computation else None
+        if computation is None or one is None or not (_is_copy(site) or _only_turns(module, one)):
+            continue
+        origin = origins.of(computation, one)
+        size, cause = _of_the_op(module, one)
+        yield BufferCopy(
+            name=one.name,
+            kind=site.kind,
+            bytes=size,
+            runs=site.dynamic,
+            loop="/".join(site.path),
+            cause=cause or _cause(module, computation, one, callers),
+            scope=read_name(origin.op_name).scope,
+            op=origin.op,
+            source=origin.source,
+        )
+
+
+def _of_the_op(module: HloModule, one: Instruction) -> tuple[int, str]:
+    """The bytes of a copy, and its cause where the op itself makes it: a solve, a sort, a loop's condition."""
+    if one.opcode == "while":
+        return 1, "the condition of the loop goes to the host"
+    first = one.shape.elements[0] if one.shape.is_tuple else one.shape
+    if one.custom_call_target == SOLVES_IN_PLACE:
+        return first.byte_size, "it solves in place, in a copy of the right-hand sides"
+    if any(member.opcode == "sort" for member in members(module, one)):
+        return first.byte_size, "it sorts in place, in a copy of its operand"
+    return one.shape.byte_size, ""
+
+
+def _is_copy(site: LaunchSite) -> bool:
+    return site.is_copy and "emset" not in site.kind and "emzero" not in site.kind
+
+
+def _only_turns(module: HloModule, one: Instruction) -> bool:
+    """True for a kernel of copies and transpositions alone."""
+    inside = [member.opcode for member in members(module, one) if member.opcode not in _MOVES_NOTHING]
+    return bool(inside) and all(opcode in _TURNS for opcode in inside)
+
+
+def _cause(
+    module: HloModule,
+    computation: Computation,
+    one: Instruction,
+    callers: dict[str, tuple[Computation, Instruction]],
+) -> str:
+    """Why there is a copy, as far as the text tells: its layout, a loop's state, a result, a slice, an update."""
+    around = callers.get(computation.name)
+    if around is not None and around[1].is_fusion:
+        return _cause(module, *around, callers)
+    reading = readers(computation, one.name, (*VIEWS, "tuple"))
+    if turned := _turned(module, one):
+        return turned + (f" for {reading[0].name}" if reading and not reading[0].is_root else "")
+    if loop := next((reader.name for reader in reading if reader.opcode == "while"), ""):
+        return f"state of {loop}, which overwrites it (from {_operand(computation, one)})"
+    if any(member.opcode in _SLICES for member in members(module, one)):
+        return f"a slice of {_operand(computation, one)}"
+    if one.is_root or any(reader.is_root for reader in reading):
+        return _as_result(module, computation, one, around[1] if around else None)
+    updating = (each for each in reading if any(member.opcode in _UPDATES for member in members(module, each)))
+    update = next(updating, None)
+    return f"{update.name} updates it in place (from {_operand(computation, one)})" if update else ""
+
+
+def _as_result(module: HloModule, computation: Computation, one: Instruction, around: Instruction | None) -> str:
+    """Why what a computation returns is a copy: ``around`` is the loop, the branch or the call that runs it."""
+    if computation.name == module.entry.name:
+        return f"a result of the program (from {_operand(computation, one)})"
+    if around is not None and around.opcode == "while":
+        return f"state of {around.name} for its next trip"
+    return f"the result of a branch of {around.name}" if around is not None and around.opcode == "conditional" else ""
+
+
+def _operand(computation: Computation, one: Instruction) -> str:
+    """What is copied, in words."""
+    if not one.operands:
+        return "its operand"
+    name = behind_views(computation, one.operands[0])[0]
+    found = computation.by_name.get(name)
+    if found is not None and found.opcode == "parameter" and found.shape.is_tuple:
+        return "the loop's state"
+    if found is not None and found.opcode == "parameter":
+        return f"argument {found.op_name or name}" if found.op_name else name
+    return f"constant {name}" if found is not None and found.opcode == "constant" else name
+
+
+def _turned(module: HloModule, one: Instruction) -> str:
+    """What a copy or a transposition does to the order in memory, in words; "" if nothing."""
+    for member in members(module, one):
+        home = next((each for each in _homes(module, one) if member.name in each.by_name), None)
+        source = home.by_name.get(member.operands[0]) if home and member.operands else None
+        if member.opcode == "transpose":
+            return f"transposed {{{member.attributes.get('dimensions', '').strip('{}')}}}"
+        if member.opcode == "copy" and source is not None and _order(source.shape) != _order(member.shape):
+            return f"layout {{{_order(source.shape)}}} to {{{_order(member.shape)}}}"
+    return ""
+
+
+def _homes(module: HloModule, one: Instruction) -> Iterator[Computation]:
+    """The computations that hold ``one`` and what it calls."""
+    return (each for each in module.computations.values() if one.name in each.by_name or each.name in one.called)
+
+
+def _order(shape: Shape) -> str:
+    return shape.layout.partition(":")[0]
