@@ -5,6 +5,7 @@ from typing import Any as _Any
 
 if _TYPE_CHECKING:
     from fusionlab.errors import CompileError, InputError, NotEquivalentError, NotOptimizedWarning
+    from fusionlab.facts.of_functions import diff, explain, launches
     from fusionlab.hlo.program import Program
     from fusionlab.optimizing.laplacian import laplacian
     from fusionlab.optimizing.optimize import optimize
@@ -24,7 +25,10 @@ __all__ = [
     "Result",
     "Setting",
     "__version__",
+    "diff",
+    "explain",
     "laplacian",
+    "launches",
     "optimize",
     "parse_pipeline",
     "run_pipeline",
@@ -41,7 +45,10 @@ _HOMES = {
     "Program": "fusionlab.hlo.program",
     "Result": "fusionlab.passes.interface",
     "Setting": "fusionlab.passes.interface",
+    "diff": "fusionlab.facts.of_functions",
+    "explain": "fusionlab.facts.of_functions",
     "laplacian": "fusionlab.optimizing.laplacian",
+    "launches": "fusionlab.facts.of_functions",
     "optimize": "fusionlab.optimizing.optimize",
     "parse_pipeline": "fusionlab.passes.pipeline",
     "run_pipeline": "fusionlab.passes.pipeline",

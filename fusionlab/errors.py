@@ -34,6 +34,10 @@ class NotOptimizedWarning(UserWarning):
     """The original function runs instead of its rewriting, for the reason in the message."""
 
 
+class NotOptimizedError(RuntimeError):
+    """No pass was applied to a function whose rewriting is required; the message has the reasons."""
+
+
 class FallbackWarning(UserWarning):
     """A function is rewritten in another way than the preferred one, which may need more memory: see the message."""
 

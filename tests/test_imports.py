@@ -31,6 +31,7 @@ ALLOWED = {
     "report.pictures": "ledger codegen hlo",
     "report.tables": "study search measure ledger equivalence passes hlo",
     "bench": "study measure ledger equivalence passes codegen hlo",
+    "facts": "report.tables ledger codegen hlo",
     "testing": "ledger equivalence codegen hlo",
     "optimizing": "study ledger equivalence passes codegen hlo",
     "study": "ledger equivalence passes codegen hlo",

@@ -30,8 +30,10 @@ def test_a_cpu_program_runs_in_silence_with_or_without_the_cuda_plugin():
 
 
 OPTIMIZED = """
-from fusionlab import optimize
+from fusionlab import NotOptimizedWarning, optimize
+import warnings
 import jax, jax.numpy as jnp
+warnings.simplefilter("ignore", NotOptimizedWarning)  # in a sine nothing applies
 function = optimize(jnp.sin, check="never", cache=False)
 function(jnp.ones(3))
 """

@@ -45,20 +45,21 @@ def command(
     BEFORE and AFTER are programs (StableHLO, a saved jax.export, optimised HLO text) or ledgers that `fusionlab
     launches --json` saved. With two targets each side has its own, and BEFORE alone is compared with itself.
     """
+    from fusionlab.facts.diff_facts import DiffFacts
     from fusionlab.ledger.changes import compare_ledgers
     from fusionlab.report.tables.changes import diff_markdown, print_diff
 
     allowed = _allowed_temp(max_more_temp)
     sides = _sides(before, after, where)
     found = compare_ledgers(*sides)
-    failures = _failures(found, max_more_launches, allowed, max_more_temp)
+    failures = tuple(_failures(found, max_more_launches, allowed, max_more_temp))
     if as_markdown:
         console.print(diff_markdown(found, changes, failures), soft_wrap=True, markup=False)
     else:
         print_diff(found, changes, console)
         for line in failures:
             console.print(f"failed: {line}", soft_wrap=True, markup=False)
-    return {**found.to_json(), "failures": failures}, int(bool(failures))
+    return DiffFacts(found, failures).to_dict(), int(bool(failures))
 
 
 def _sides(before: str, after: str | None, where: dict[str, Any]) -> tuple[LedgerRecord, LedgerRecord]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +9,14 @@ import click
 
 from fusionlab.cli import options
 from fusionlab.cli.sources import CompiledSource, load_facts, make
-from fusionlab.errors import InputError, unknown
+from fusionlab.errors import unknown
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from fusionlab.cli.sources import Source
+    from fusionlab.facts.fusion_facts import FusionFacts
     from fusionlab.hlo.optimised.parser import HloModule
-    from fusionlab.hlo.program import Program
     from fusionlab.ledger.launch_rows import LaunchRow
     from fusionlab.ledger.refusals import FusionRefusal
     from fusionlab.study import Circumstances
@@ -45,120 +44,46 @@ def explain(source: Source, kernel: str | None, refused: int, given: Circumstanc
 
     InputError: XLA wrote no fusion dump (a CPU target, HLO text), or there is no launch called ``kernel``.
     """
+    from fusionlab.facts.fusion_facts import FusionFacts, no_record, ops_by_scope
     from fusionlab.hlo.optimised.saved import HloFile
     from fusionlab.ledger.launch_rows import launch_rows
-    from fusionlab.ledger.refusals import by_cause, launches_refused, refusals, xla_estimates
-    from fusionlab.ledger.views import is_staged
+    from fusionlab.ledger.refusals import refusals
 
     if kernel is None and (given.target.kind == "cpu" or isinstance(source, HloFile)):
-        raise _no_record(source.name, given)
+        raise no_record(source.name, given.target.name)
     made = make(source, given)
-    rows = launch_rows(made.compiled)
-    found = refusals(made.compiled, rows)
-    ops = _ops_by_scope(made.program)
     if kernel is not None:
-        return explain_kernel(made, kernel, rows, found.found if found else (), ops, console)
-    if found is None:
-        raise _no_record(made.compiled.name, given)
-    document: dict[str, Any] = {
-        "name": made.compiled.name,
-        "target": made.compiled.target.name,
-        "join": {
-            **dataclasses.asdict(found.coverage),
-            "with_stablehlo_op": sum(one.op_name in ops for one in found.found),
-            "with_scope": sum(bool(one.op_name) for one in found.found),
-            "with_source": sum(bool(one.source) for one in found.found),
-            "with_stage": sum(bool(one.stage) for one in found.found),
-        },
-        "staged": is_staged(rows),
-        "xla_estimates": xla_estimates(found.found),
-        "dynamic_launches": launches_refused(found.found),
-        "causes": by_cause(found.found),
-        "refusals": [_to_json(one, ops) for one in found.found],
-    }
-    _print_causes(document, console)
+        rows = launch_rows(made.compiled)
+        known = refusals(made.compiled, rows)
+        return explain_kernel(made, kernel, rows, known.found if known else (), ops_by_scope(made.program), console)
+    found = FusionFacts.of(made.compiled, made.program)
+    _print_causes(found, console)
     if refused:
-        _print_refusals(found.found[:refused], len(found.found), ops, document["staged"], console)
-    return document
+        _print_refusals(found, refused, console)
+    return found.to_dict()
 
 
-def _no_record(name: str, given: Circumstances) -> InputError:
-    return InputError(
-        f"{name} on {given.target.name}: XLA kept no record of its fusion decisions here; name a model or a StableHLO "
-        "file and a GPU target"
-    )
+def _print_causes(found: FusionFacts, console: Console) -> None:
+    from fusionlab.report.tables import note
+    from fusionlab.report.tables.refusals import cause_table, refusal_notes
+
+    title = f"{found.name} on {found.target}: what XLA refused to fuse, by cause"
+    cause_table(found.causes, title).print(console)
+    for line in refusal_notes(found.to_dict()):
+        note(console, line)
 
 
-def _ops_by_scope(program: Program | None) -> dict[str, str]:
-    """JAX name stack to the StableHLO op lowered under it (the last one, which makes the primitive's result)."""
-    from fusionlab.hlo.program import program_view
-
-    if program is None:
-        return {}
-    return {node.scope: node.name for node in program_view(program).walk()}
-
-
-def _print_causes(document: dict[str, Any], console: Console) -> None:
-    from fusionlab.report.tables import milliseconds, note
-
-    title = f"{document['name']} on {document['target']}: what XLA refused to fuse, by cause"
-    console.print(title, style="bold", soft_wrap=True)
-    console.print("boundary ms  refusals  launches  cause", style="bold")
-    for group in document["causes"]:
-        numbers = f"{milliseconds(group['boundary_us']):>11}  {group['refusals']:>8,}  {group['dynamic_launches']:>8,}"
-        console.print(f"{numbers}  {group['cause']}{_weighed(group['xla'])}", soft_wrap=True)
-    known = [group["boundary_us"] for group in document["causes"] if group["boundary_us"] is not None]
-    join, xla = document["join"], document["xla_estimates"]
-    stages = f", {join['with_stage']} to a stage" if document["staged"] else ""
-    note(
-        console,
-        f"boundaries: {milliseconds(sum(known) if known else None)} ms in all, of {document['dynamic_launches']:,} "
-        "launches (model: 1 us per launch, and the producer's result written and read once at the target's bandwidth)",
-    )
-    note(
-        console,
-        f"XLA's own estimates: it weighed {xla['refusals_with']} of {join['joined']} refusals"
-        f"{_weighed(xla)}; of the other {xla['refusals_without']} it says nothing about time",
-    )
-    note(
-        console,
-        f"joined: {join['joined']} of {join['producers']} refused producers to a launch ({join['merged']} were merged "
-        f"with all their readers later, {join['idle']} never run, {join['not_joined']} are not found again); of these "
-        f"{join['with_stablehlo_op']} to a StableHLO op, {join['with_scope']} to a scope, {join['with_source']} to a "
-        f"source line{stages}; {join['launches_refused']} of {join['launches']} launch sites "
-        "have a refusal on record",
-    )
-
-
-def _weighed(xla: Mapping[str, Any]) -> str:
-    from fusionlab.report.tables import milliseconds
-
-    if xla["us_lost"] is None:
-        return ""
-    lost = f"{milliseconds(abs(xla['us_lost']))} ms {'lost' if xla['us_lost'] > 0 else 'saved'} by refusing"
-    return f" (XLA: {milliseconds(xla['us_fused'])} ms fused, {milliseconds(xla['us_unfused'])} ms unfused: {lost})"
-
-
-def _print_refusals(
-    shown: Sequence[FusionRefusal], of: int, ops: Mapping[str, str], staged: bool, console: Console
-) -> None:
+def _print_refusals(found: FusionFacts, most: int, console: Console) -> None:
     from fusionlab.hlo.stages import LEGEND
-    from fusionlab.report.tables import milliseconds, note
+    from fusionlab.report.tables import note
+    from fusionlab.report.tables.refusals import refusal_lines
 
+    shown, of = found.refusals.found[:most], len(found.refusals.found)
     console.print(f"the {len(shown)} costliest of {of} boundaries", style="bold")
     for one in shown:
-        op = ops.get(one.op_name, "") or one.op or "?"
-        where = f"stage {one.stage or '?'} {one.role}" if staged else f"{one.scope or '?'}, {one.transform or '?'}"
-        cost = "-" if one.boundary_us is None else f"{milliseconds(one.boundary_us)} ms"
-        size = f"{one.result_bytes / 2**20:,.1f} MiB"
-        readers = ", ".join(one.consumers[:3]) + (f" and {len(one.consumers) - 3} more" * (len(one.consumers) > 3))
-        console.print(
-            f"  {cost}  {one.kernel} ({one.dynamic_launches} x {size}) -> {readers or 'nothing'}\n"
-            f"      {op} at {one.source or '?'}, {where}: {one.op_name}\n"
-            f"      {one.cause}{xla_times(one)}",
-            soft_wrap=True,
-        )
-    if staged:
+        for line in refusal_lines(one, found.ops, staged=found.staged):
+            console.print(line, soft_wrap=True)
+    if found.staged:
         note(console, LEGEND)
 
 
@@ -174,6 +99,7 @@ def explain_kernel(
 
     ``ops`` maps a JAX name stack to the StableHLO op lowered under it.
     """
+    from fusionlab.facts.fusion_facts import refusal_json
     from fusionlab.ledger.views import is_staged
     from fusionlab.report.tables import note
 
@@ -188,21 +114,14 @@ def explain_kernel(
         "target": made.compiled.target.name,
         "kernel": row.to_json(),
         "members": inside,
-        "not_fused_with_readers": [_to_json(one, ops) for one in after],
-        "not_fused_with_producers": [_to_json(one, ops) for one in before],
+        "not_fused_with_readers": [refusal_json(one, ops) for one in after],
+        "not_fused_with_producers": [refusal_json(one, ops) for one in before],
         "notes": list(made.notes),
     }
     _print_kernel(row, inside, before, after, is_staged(rows), console)
     for line in made.notes:
         note(console, line)
     return document
-
-
-def xla_times(one: FusionRefusal) -> str:
-    """XLA's estimates in words, with a space before them; "" where it made none."""
-    if one.us_unfused is None or one.us_fused is None:
-        return ""
-    return f" ({one.us_fused:,.1f} us fused against {one.us_unfused:,.1f} us, per run)"
 
 
 def _members(module: HloModule, name: str, ops: Mapping[str, str]) -> list[dict[str, str]]:
@@ -235,10 +154,6 @@ def _members(module: HloModule, name: str, ops: Mapping[str, str]) -> list[dict[
     return inside
 
 
-def _to_json(one: FusionRefusal, ops: Mapping[str, str]) -> dict[str, Any]:
-    return {**dataclasses.asdict(one), "stablehlo_op": ops.get(one.op_name, "")}
-
-
 def _print_kernel(
     row: LaunchRow,
     inside: Sequence[Mapping[str, str]],
@@ -251,6 +166,7 @@ def _print_kernel(
     from fusionlab.ledger.origins import BY
     from fusionlab.ledger.views import place
     from fusionlab.report.tables import milliseconds, note, print_rows
+    from fusionlab.report.tables.refusals import xla_times
 
     time = "-" if row.model_us is None else f"{milliseconds(row.model_us)} ms ({row.model_source})"
     console.print(

@@ -11,7 +11,6 @@ import click
 from fusionlab.cli import options
 from fusionlab.cli.pipelines import passes_of, pipeline_text
 from fusionlab.cli.sources import circumstances, load_source, make
-from fusionlab.cli.terminal import say
 from fusionlab.errors import InputError, unknown
 from fusionlab.files import require_writable, write_whole
 from fusionlab.workload import Workload
@@ -90,7 +89,7 @@ def command(
         written = write_graph(_dot(program, view_name, what, chosen, given, drawn), path)
         files = [str(file) for file in written.paths]
         if written.hint:
-            say(written.hint)
+            given.progress(written.hint)
     for file in files:
         console.print(f"written: {file}", soft_wrap=True)
     return {"name": program.name, "view": view, "files": files}

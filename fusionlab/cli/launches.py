@@ -1,11 +1,10 @@
 """``fusionlab launches``: the ledger of a compiled program, for one target or several side by side.
 
-Its columns and headings are here; the rows are those of ``ledger.launch_rows``.
+What is printed is one ``facts.launch_facts.LaunchFacts`` per target.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from fusionlab.cli.sources import Source
     from fusionlab.codegen.targets import Target
-    from fusionlab.ledger.launch_rows import LaunchRow, Totals
+    from fusionlab.facts.launch_facts import LaunchFacts
     from fusionlab.study import Circumstances
 
 
@@ -58,87 +57,27 @@ def launches(
     Returns the ``--json`` document for one target, ``{"targets": [...]}`` of such documents for several. InputError for
     an unknown view, before anything is compiled. The document is a ledger that ``diff`` reads.
     """
-    from fusionlab.ledger.launch_rows import totals
-    from fusionlab.ledger.ledger import count_launches
-    from fusionlab.ledger.saved import ledger_record
-    from fusionlab.ledger.views import default_views, require_views, totals_by
+    from fusionlab.facts.launch_facts import LaunchFacts
+    from fusionlab.ledger.views import require_views
 
     require_views(by)
-    documents, tables = [], []
-    for made in make_all(source, targets, given):
-        record = ledger_record(made.compiled, memory_known=made.program is not None)
-        rows = record.rows
-        counts, on_gpu = count_launches(made.compiled), made.compiled.target.kind == "cuda"
-        found, devices = totals(rows), 1 if made.program is None else made.program.devices
-        document = {
-            **record.to_json(),
-            "devices": devices,
-            "notes": [*made.notes, *([f"of each of {devices} devices"] if devices > 1 else ())],
-            "totals": {
-                **found.to_json(),
-                "dynamic_copies": counts.dynamic_copies,
-                "dynamic_collectives": counts.dynamic_collectives,
-                "unknown_trip_loops": counts.unknown_trip_loops,
-                "conditionals": counts.conditionals,
-                "unknown_cuda_graph_launches": sum(  # XLA's lists say it of GPUs only
-                    row.dynamic_launches for row in rows if on_gpu and row.in_cuda_graph is None
-                ),
-            },
-        }
-        shown_by = tuple(by) or default_views(rows)
-        document["by"] = list(shown_by)
-        document["groups"] = [
-            {**dict(zip(shown_by, key, strict=True)), **group.to_json()}
-            for key, group in totals_by(rows, shown_by).items()
-        ]
-        documents.append(document)
-        tables.append((document, rows, found))
-    if len(tables) == 1:
-        _print_one(*tables[0], sites, groups, console)
+    made = make_all(source, targets, given)
+    found = [LaunchFacts.of(one.compiled, one.program, by, one.notes) for one in made]
+    if len(found) == 1:
+        _print_one(found[0], sites, groups, console)
     else:
-        _print_several(tables, groups, console)
+        _print_several(found, groups, console)
+    documents = [one.to_dict() for one in found]
     return documents[0] if len(documents) == 1 else {"targets": documents}
 
 
-def _print_one(
-    document: dict[str, Any], rows: Sequence[LaunchRow], found: Totals, sites: int, most: int, console: Console
-) -> None:
-    from fusionlab.ledger.views import is_staged, label, totals_by
-    from fusionlab.report.tables import BYTES, FLOPS, TIMES, Cell, Table, field, number, print_rows, unit_for
-
-    flop, byte, time = unit_for(found.flops, FLOPS), unit_for(found.bytes, BYTES), unit_for(found.model_us, TIMES)
-    in_time = functools.partial(_time, per=time[1])
-    numbers: dict[str, Cell] = {
-        "static": number("static_launches"),
-        "dynamic": number("dynamic_launches"),
-        flop[0]: number("flops", 2, flop[1]),
-        byte[0]: number("bytes", 3, byte[1]),
-        "FLOP/byte": number("intensity_flop_per_byte", 2),
-        f"model {time[0]}": in_time,
-    }
-    by = tuple(document["by"])
-    every = list(totals_by(rows, by).items())
-    groups = [*every[: most or None], (("all",), found)]
-    body = [[" ".join(key), *(cell(group) for cell in numbers.values())] for key, group in groups]
-    title = f"{document['name']} on {document['target']}: launches by {', '.join(by)}"
-    print_rows(title, (" ".join(by), *numbers), body, console)
-    _not_shown(len(every), most, console)
+def _print_one(found: LaunchFacts, sites: int, most: int, console: Console) -> None:
+    title = f"{found.record.name} on {found.record.target}: launches by {', '.join(found.by)}"
+    found.table(most, title).print(console)
+    _not_shown(len(found.groups), most, console)
     if sites:
-        slowest = sorted(rows, key=lambda row: -(row.model_us or 0.0))[:sites]
-        named = [name for name in ("scope", "op", "transform", "source") if any(getattr(row, name) for row in slowest)]
-        places = ["stage", "role", "source"] if is_staged(rows) else named
-        columns: dict[str, Cell] = {
-            "launch": field("name"),
-            "family": field("family"),
-            **{place: functools.partial(label, view=place) for place in places if place == "stage"},
-            **{place: field(place) for place in places if place != "stage"},
-            "trips": field("trip_count"),
-            byte[0]: numbers[byte[0]],
-            time[0]: in_time,
-        }
-        title = f"the {len(slowest)} slowest of {len(rows)} launch sites (model)"
-        Table.of(title, slowest, columns, words=2 + len(places)).print(console)
-    _notes(document, rows, console, legend=bool(sites) or "stage" in by)
+        found.site_table(sites).print(console)
+    _notes(found, console, legend=found.legend(sites=bool(sites)))
 
 
 def _not_shown(groups: int, most: int, console: Console) -> None:
@@ -148,56 +87,33 @@ def _not_shown(groups: int, most: int, console: Console) -> None:
         note(console, f"{groups - most} more groups; --groups 0 shows all, --by scope:1 has fewer")
 
 
-def _print_several(tables: Sequence[tuple[Any, Any, Totals]], most: int, console: Console) -> None:
+def _print_several(found: Sequence[LaunchFacts], most: int, console: Console) -> None:
+    from fusionlab.facts.launch_facts import time_cell
     from fusionlab.ledger.launch_rows import Totals
     from fusionlab.ledger.views import totals_by
     from fusionlab.report.tables import TIMES, note, print_rows, unit_for
 
-    unit, per = unit_for(max(found.model_us or 0.0 for _, _, found in tables), TIMES)
-    names = [document["target"] for document, _, _ in tables]
-    by = tuple(tables[0][0]["by"])
-    grouped = [totals_by(rows, by) for _, rows, _ in tables]
+    unit, per = unit_for(max(one.totals.model_us or 0.0 for one in found), TIMES)
+    names, by = [one.record.target for one in found], found[0].by
+    grouped = [totals_by(one.rows, by) for one in found]
     keys = list(dict.fromkeys(key for groups in grouped for key in groups))
     sums = [(" ".join(key), [groups.get(key, Totals()) for groups in grouped]) for key in keys[: most or None]]
-    sums.append(("all", [found for _, _, found in tables]))
+    sums.append(("all", [one.totals for one in found]))
     columns = [f"{name} {what}" for name in names for what in ("launches", f"model {unit}")]
     body = [
-        [name, *(cell for one in of for cell in (f"{one.dynamic_launches:,}", _time(one, per)))] for name, of in sums
+        [name, *(cell for one in of for cell in (f"{one.dynamic_launches:,}", time_cell(one, per)))]
+        for name, of in sums
     ]
-    print_rows(f"{tables[0][0]['name']}: dynamic launches by {', '.join(by)}", (" ".join(by), *columns), body, console)
+    title = f"{found[0].record.name}: dynamic launches by {', '.join(by)}"
+    print_rows(title, (" ".join(by), *columns), body, console)
     _not_shown(len(keys), most, console)
-    for at, (document, rows, _) in enumerate(tables):
-        note(console, f"{document['target']}:")
-        _notes(document, rows, console, legend=not at and "stage" in by)
+    for at, one in enumerate(found):
+        note(console, f"{one.record.target}:")
+        _notes(one, console, legend=() if at else one.legend(sites=False))
 
 
-def _time(found: Totals | LaunchRow, per: float) -> str:
-    from fusionlab.report.tables import milliseconds
-
-    return milliseconds(found.model_us, incomplete=getattr(found, "unmodelled_us_launches", 0) > 0, per=per)
-
-
-def _notes(document: dict[str, Any], rows: Sequence[LaunchRow], console: Console, *, legend: bool) -> None:
-    from fusionlab.hlo.stages import LEGEND
-    from fusionlab.ledger.views import coverage_words, is_staged
+def _notes(found: LaunchFacts, console: Console, *, legend: Sequence[str]) -> None:
     from fusionlab.report.tables import note
 
-    found, staged = document["totals"], is_staged(rows)
-    lines = [
-        *([LEGEND] if staged and legend else []),
-        f"launches: {document['launch_source']}; {found['dynamic_copies']:,} copies and memsets beside them; "
-        f"{coverage_words(rows)}; "
-        f"{found['unmodelled_bytes'] / max(1, found['bytes']):.1%} of bytes have no FLOP rule",
-        "model: FLOPs and bytes by fusionlab's rules, trips multiplied; time by XLA's cost model where it has one, "
-        "else the target's roofline, plus 1 us per launch",
-    ]
-    if unmodelled := found["unmodelled_us_launches"]:
-        lines.append(f"{unmodelled:,} launches have no modelled time")
-    if unknown := found["unknown_cuda_graph_launches"]:
-        lines.append(f"whether a CUDA graph holds them is not known of {unknown:,} launches")
-    if loops := found["unknown_trip_loops"]:
-        lines.append(f"loops of unknown trip count, taken as one trip: {loops}")
-    if conditionals := found["conditionals"]:
-        lines.append(f"conditionals, each counted as its longest branch: {conditionals} (--json names the branches)")
-    for line in (*lines, *document["notes"]):
+    for line in (*legend, *found.notes):
         note(console, line)

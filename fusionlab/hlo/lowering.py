@@ -1,18 +1,21 @@
-"""Lower a workload to a Program: StableHLO for one platform, with the scopes and source lines of every operation."""
+"""Lower a workload or a function to a Program: StableHLO for one platform, with scopes and source lines of every op."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
 import jax
 from jax._src.config import traceback_in_locations_limit
 
-from fusionlab.errors import unknown
+from fusionlab.errors import InputError, one_line, unknown
 from fusionlab.hlo.program import Program
 from fusionlab.workload import Workload
 
 PLATFORMS = ("cpu", "cuda")
+_UNTRACEABLE = (TypeError, ValueError, jax.errors.NonConcreteBooleanIndexError, jax.errors.UnexpectedTracerError)
+"""What JAX raises for a function that it cannot trace, and for arguments that are no arrays."""
 
 
 def lower(workload: Workload, platform: str) -> Program:
@@ -27,6 +30,61 @@ def lower(workload: Workload, platform: str) -> Program:
     with jax.enable_x64(workload.dtype == "float64"), tracing_for(platform):
         module = lower_traced(_trace(workload), platform, source_lines=1)
         return Program.from_module(module, name=workload.title, provenance=_provenance(workload), platform=platform)
+
+
+def program_of(
+    given: Any, args: Sequence[Any] = (), named: Mapping[str, Any] | None = None, *, platform: str
+) -> Program:
+    """``given`` as a Program for ``platform`` (``cpu`` or ``cuda``).
+
+    ``given`` is a function (jitted or not) of ``args`` and ``named``, a ``jax.stages.Traced``, a Workload or a Program;
+    the last three need no arguments. InputError for anything else, and as in ``lower_function``.
+    """
+    if isinstance(given, Program | Workload | jax.stages.Traced) and (args or named):
+        raise InputError("a Program, a Workload and a jax.stages.Traced have their arguments in them: give no args")
+    if isinstance(given, Workload):
+        return lower(given, platform)
+    if isinstance(given, Program):
+        if given.platform not in ("any", platform):
+            raise InputError(f"{given.name} was lowered for {given.platform}, and {platform} is asked for")
+        return given
+    return lower_function(given, args, named or {}, platform)
+
+
+def lower_function(function: Any, args: Sequence[Any], named: Mapping[str, Any], platform: str) -> Program:
+    """Trace ``function`` (jitted or not, or a ``jax.stages.Traced``) and lower it for ``platform`` (``cpu``, ``cuda``).
+
+    Arguments are pytrees of arrays or of ``jax.ShapeDtypeStruct``; nothing runs. InputError for another platform, for
+    what is no function, and where JAX cannot trace it with these arguments: with JAX's own error as the cause.
+    """
+    if platform not in PLATFORMS:
+        raise unknown("platform", platform, PLATFORMS)
+    if isinstance(function, str):
+        raise InputError(
+            f"a function is needed, not the text {function!r}; for a file, Program.from_file({function!r})"
+        )
+    if not (callable(function) or isinstance(function, jax.stages.Traced)):
+        raise InputError(
+            f"a function, a jax.stages.Traced, a Workload or a Program is needed, not {type(function).__name__}"
+        )
+    with tracing_for(platform):
+        traced = function if isinstance(function, jax.stages.Traced) else _traced(function, args, named)
+    module = lower_traced(traced, platform, source_lines=1)
+    name = str(getattr(traced, "fun_name", "") or _name_of(function)).strip("<>")
+    return Program.from_module(module, name=name, provenance=f"{name}, JAX {jax.__version__}", platform=platform)
+
+
+def _traced(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """``function`` traced by JAX; InputError where it cannot be."""
+    jitted = function if callable(getattr(function, "trace", None)) else jax.jit(function)
+    try:
+        return jitted.trace(*args, **named)
+    except _UNTRACEABLE as error:
+        raise InputError(f"JAX cannot trace {_name_of(function)} with these arguments: {one_line(error)}") from error
+
+
+def _name_of(function: Any) -> str:
+    return str(getattr(function, "__name__", "function"))
 
 
 def lower_traced(traced: Any, platform: str, *, source_lines: int) -> Any:

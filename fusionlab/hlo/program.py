@@ -64,6 +64,17 @@ class Program:
         return Program(name, bytecode, platform or platform_of(module), provenance)
 
     @staticmethod
+    def from_function(function: Any, /, *args: Any, platform: str = "cuda", **named: Any) -> Program:
+        """Lower a function (jitted or not) of these arguments for ``platform``: ``cuda`` or ``cpu``; nothing runs.
+
+        Arguments are pytrees of arrays or of ``jax.ShapeDtypeStruct``. InputError for what JAX cannot trace, with JAX's
+        error as the cause.
+        """
+        from fusionlab.hlo.lowering import lower_function  # which makes Programs
+
+        return lower_function(function, args, named, platform)
+
+    @staticmethod
     def from_file(path: str | Path) -> Program:
         """Read StableHLO text, MLIR bytecode or a portable artifact. InputError names the file and the cause."""
         path = Path(path)

@@ -69,7 +69,9 @@ class Optimized:
                 if jaxpr is not None and not self._rewriter.check_again(jaxpr, self._alone.clear_cache):
                     return self._original(*args, **kwargs)
             with self._rewriter.settled(self._alone.clear_cache):
-                return self._alone(*args, **kwargs)
+                results = self._alone(*args, **kwargs)
+            self._rewriter.say_of_parts()
+            return results
 
     def of_laplacian(self) -> Optimized:
         """The same, whose reasons do not advise ``fusionlab.laplacian``, which made the function."""
@@ -177,6 +179,7 @@ class Optimized:
     def _between(self, jaxpr: Any, operands: Sequence[Any]) -> list[Any]:
         """The results of ``jaxpr`` with a primitive for each function between its collectives."""
         parts = []
+        self._rewriter.take_parts()
 
         def bound(part: Any, arrays: Sequence[Any]) -> list[Any]:
             parts.append(part)
@@ -238,6 +241,7 @@ def optimize(
     cache: bool | str | Path = ...,
     exact_s: float = ...,
     check_walkers: int | None = ...,
+    require_applied: bool = ...,
     **jit_options: Any,
 ) -> Optimized: ...
 @overload
@@ -250,6 +254,7 @@ def optimize(
     cache: bool | str | Path = ...,
     exact_s: float = ...,
     check_walkers: int | None = ...,
+    require_applied: bool = ...,
     **jit_options: Any,
 ) -> Callable[[Callable[..., Any]], Optimized]: ...
 def optimize(
@@ -261,12 +266,14 @@ def optimize(
     cache: bool | str | Path = True,
     exact_s: float = EXACT_S,
     check_walkers: int | None = CHECKED_WALKERS,
+    require_applied: bool = False,
     **jit_options: Any,
 ) -> Optimized | Callable[[Callable[..., Any]], Optimized]:
     """``jax.jit(function, **jit_options)`` whose program is rewritten by ``pipeline``; also a decorator.
 
     On the first call with arguments of new shapes, dtypes or static values the function is lowered, rewritten, compared
-    with the original and compiled; later calls are ``jax.jit``'s. A function that no pass applies to runs unchanged:
+    with the original and compiled; later calls are ``jax.jit``'s. A function that no pass applies to runs unchanged,
+    and one ``NotOptimizedWarning`` has the reason (with ``require_applied``, every call raises ``NotOptimizedError``):
     ``optimized.fusionlab.reason`` is the reason, ``optimized.fusionlab.report()`` the gain.
 
     ``check``: ``once`` compares on the arguments of the first call of a program (and caches the verdict on disk),
@@ -285,11 +292,13 @@ def optimize(
     """
     known = [name for name in inspect.signature(jax.jit).parameters if name != "fun"]
     if wrong := [name for name in jit_options if name not in known]:
-        own = ["pipeline", "check", "on_difference", "cache", "exact_s", "check_walkers"]
+        own = ["pipeline", "check", "on_difference", "cache", "exact_s", "check_walkers", "require_applied"]
         raise unknown("option of optimize", wrong[0], [*own, *known])
     if not isinstance(pipeline, str):
         raise InputError(f"pipeline is the names of passes, as 'fuse-jvp-replay', and not {pipeline!r}")
-    policy = Policy(parse_pipeline(pipeline), check, on_difference, _folder(cache), exact_s, check_walkers)
+    policy = Policy(
+        parse_pipeline(pipeline), check, on_difference, _folder(cache), exact_s, check_walkers, require_applied
+    )
     if function is None:
         return functools.partial(Optimized, policy=policy, jit_options=jit_options)
     return Optimized(function, policy, jit_options)

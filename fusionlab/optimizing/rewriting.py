@@ -34,10 +34,12 @@ from fusionlab.errors import (
     FallbackWarning,
     InputError,
     NotEquivalentError,
+    NotOptimizedError,
     NotOptimizedWarning,
     one_line,
     unknown,
 )
+from fusionlab.hlo import ops
 from fusionlab.hlo.lowering import PLATFORMS, lower_traced
 from fusionlab.hlo.program import Program, program_view, without_view
 from fusionlab.hlo.view import twins_of
@@ -77,7 +79,8 @@ class Policy:
     ``check`` is how often original and rewritten are compared; ``on_difference`` the action on a difference: run the
     original with a warning, or ``NotEquivalentError``. ``folder`` is the cache on disk (None: no cache). ``exact_s`` is
     the time limit of a program's exact check; 0 skips it. ``check_walkers`` is the number of walkers that are compared,
-    None for all; the check ``always`` compares all. ``is_laplacian``: ``fusionlab.laplacian`` made the function.
+    None for all; the check ``always`` compares all. ``require_applied``: NotOptimizedError where the original would
+    run. ``is_laplacian``: ``fusionlab.laplacian`` made the function.
     """
 
     passes: tuple[Pass, ...]
@@ -86,6 +89,7 @@ class Policy:
     folder: Path | None = None
     exact_s: float = EXACT_S
     check_walkers: int | None = CHECKED_WALKERS
+    require_applied: bool = False
     is_laplacian: bool = False
 
     def __post_init__(self) -> None:
@@ -97,6 +101,8 @@ class Policy:
             raise InputError(f"exact_s is a number of seconds, 0 for no exact check, and not {self.exact_s!r}")
         if self.check_walkers is not None and not (isinstance(self.check_walkers, int) and self.check_walkers > 0):
             raise InputError(f"check_walkers is an integer from 1 on, or None for all, and not {self.check_walkers!r}")
+        if not isinstance(self.require_applied, bool):
+            raise InputError(f"require_applied is True or False, and not {self.require_applied!r}")
 
     @property
     def pipeline(self) -> str:
@@ -146,6 +152,8 @@ class Rewriter:
         self._interrupted = threading.Event()
         self._postponed: dict[str, tuple[_Comparison, Call]] = {}
         self._current = current
+        self._in_parts = False
+        self._noticed = False
         # A user's own pass can change at any time, and its source is not in the key.
         self._store = None
         if policy.folder is not None and policy.known:
@@ -153,7 +161,8 @@ class Rewriter:
         self._lock = threading.RLock()
 
     def choose(self, jaxpr: Any, platform: str) -> Program | None:
-        """The program instead of ``jaxpr``, None for itself. NotEquivalentError if the policy demands it."""
+        """The program instead of ``jaxpr``, None for itself. NotEquivalentError, NotOptimizedError if the policy
+        demands it."""
         with self._lock, without_mesh():
             before = dict(self.decisions)
             try:
@@ -168,15 +177,43 @@ class Rewriter:
         # Outside of what is caught above: warnings can be errors.
         if decision.failed and not (key in before and before[key].failed):
             self._warn(decision.reason)
+        elif decision.rewritten is None and not self._in_parts:
+            self._notice(decision.reason, decision)
         if decision.rewritten is not None and key not in before:
             self._warn_of_rewriting(decision)
         return decision.rewritten
 
     def refuse(self, refusal: Refusal, surprising: bool) -> None:
-        """Record that the original runs, and why; warn if that is ``surprising``."""
+        """Record that the original runs, and why; warn if that is ``surprising``, else once."""
         reason = self._refuse("-", refusal, failed=surprising)
         if surprising:
             self._warn(reason)
+        else:
+            self._notice(reason)
+
+    def take_parts(self) -> None:
+        """The function has collectives: what is said of it is said of all its parts together, by ``say_of_parts``."""
+        self._in_parts = True
+
+    def say_of_parts(self) -> None:
+        """Say that the original runs, after a call of a function in parts of which none was rewritten."""
+        decisions = list(self.decisions.values()) if self._in_parts else []
+        if decisions and all(decision.rewritten is None for decision in decisions):
+            self._notice("; ".join(dict.fromkeys(decision.why_not for decision in decisions)))
+
+    def _notice(self, reason: str, decision: Decision | None = None) -> None:
+        """Say once that nothing was applied; each time, as an error, if the policy demands it.
+
+        No news: a failure, of which a warning or an error was raised, and a Laplacian in which no loop is left.
+        """
+        said = self._noticed or (decision is not None and (decision.failed or self._is_without_loop(decision)))
+        if self.policy.require_applied or not said:
+            self._warn(reason)
+
+    def _is_without_loop(self, decision: Decision) -> bool:
+        if decision.original is None or not self.policy.is_laplacian:
+            return False
+        return all(node.name != ops.WHILE.name for node in program_view(without_view(decision.original)).walk())
 
     def _refuse(self, platform: str, refusal: Refusal, *, failed: bool) -> str:
         """Record that the original runs; the reason, which is the decision's key."""
@@ -188,6 +225,10 @@ class Rewriter:
         return reason
 
     def _warn(self, reason: str) -> None:
+        """Warn that the original runs; NotOptimizedError instead if the policy demands it."""
+        if self.policy.require_applied:
+            raise NotOptimizedError(f"{self.name} is not rewritten, as require_applied demands: {reason}")
+        self._noticed = True
         warnings.warn(
             f"fusionlab.optimize: {self.name} runs as it was: {reason}", NotOptimizedWarning, stacklevel=_users_level()
         )

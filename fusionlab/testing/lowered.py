@@ -12,39 +12,12 @@ import numpy as np
 from fusionlab.errors import InputError
 from fusionlab.hlo import lowering
 from fusionlab.hlo.program import Program
-from fusionlab.workload import Workload
 
 
 def program_of(given: Any, args: Sequence[Any], platform: str) -> Program:
-    """``given`` lowered for ``platform`` (``cpu`` or ``cuda``); arguments may be ``jax.ShapeDtypeStruct``.
-
-    ``given`` is a function (jitted or not) of ``args``, a ``jax.stages.Traced``, a Workload or a Program; the last
-    three need no ``args``. InputError for arguments that do not fit, for any other type, and for a Program of another
-    platform.
-    """
+    """``lowering.program_of``, whose ``args`` are one tuple. InputError where they are the only argument instead."""
     _require_tuple(args)
-    if isinstance(given, Program | Workload | jax.stages.Traced):
-        if args:
-            raise InputError("a Program, a Workload and a jax.stages.Traced have their arguments in them: give no args")
-    elif not callable(given):
-        raise InputError(
-            f"a function, a jax.stages.Traced, a Workload or a Program is needed, not {type(given).__name__}"
-        )
-    if isinstance(given, Workload):
-        return lowering.lower(given, platform)
-    if isinstance(given, Program):
-        if given.platform not in ("any", platform):
-            raise InputError(f"{given.name} was lowered for {given.platform}, and {platform} is asked for")
-        return given
-    with lowering.tracing_for(platform):
-        if isinstance(given, jax.stages.Traced):
-            traced = given
-        else:
-            jitted = given if callable(getattr(given, "trace", None)) else jax.jit(given)
-            traced = jitted.trace(*args)
-    module = lowering.lower_traced(traced, platform, source_lines=1)
-    name = str(getattr(traced, "fun_name", "") or getattr(given, "__name__", "function")).strip("<>")
-    return Program.from_module(module, name=name, provenance=f"{name}, JAX {jax.__version__}", platform=platform)
+    return lowering.program_of(given, args, platform=platform)
 
 
 def flat_program(given: Any, args: Sequence[Any]) -> Program:

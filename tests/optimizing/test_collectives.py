@@ -7,6 +7,8 @@ import pytest
 from jax import lax
 from jax.extend.core import jaxpr_as_fun
 
+import fusionlab
+from fusionlab.errors import NotOptimizedError
 from fusionlab.optimizing.collectives import evaluate, has_collectives
 
 pytestmark = pytest.mark.versions
@@ -106,3 +108,21 @@ def test_a_rule_of_its_own_keeps_a_function_with_collectives_whole():
 
     found = jax.vmap(jax.grad(divided), axis_name="w")(X)
     np.testing.assert_array_equal(found, np.full_like(X, 7))
+
+
+def test_where_no_part_is_rewritten_that_is_said_once_or_an_error():
+    mesh = jax.make_mesh((1,), ("walkers",), axis_types=(jax.sharding.AxisType.Auto,))
+
+    def doubled(x):
+        return jax.lax.psum(jax.lax.fori_loop(0, 3, lambda _, y: jnp.tanh(y) * 2, x), "walkers")
+
+    spec = jax.sharding.PartitionSpec("walkers")
+    function = jax.shard_map(doubled, mesh=mesh, in_specs=spec, out_specs=jax.sharding.PartitionSpec())
+    optimized = fusionlab.optimize(function, cache=False, exact_s=0)
+    with pytest.warns(fusionlab.NotOptimizedWarning, match="doubled runs as it was: .* links one trip to the next"):
+        expected = optimized(jnp.ones(4))
+    np.testing.assert_array_equal(optimized(jnp.ones(4)), expected)
+    required = fusionlab.optimize(function, cache=False, exact_s=0, require_applied=True)
+    for _ in range(2):
+        with pytest.raises(NotOptimizedError, match="doubled is not rewritten, as require_applied demands"):
+            required(jnp.ones(4))

@@ -170,7 +170,8 @@ def test_a_refusal_is_remembered_until_its_lines_move(tmp_path):
         names = {}
         exec(compile(text, path, "exec"), names)
         function = fusionlab.optimize(names["halved"], cache=tmp_path / "store")
-        function(0.5)
+        with pytest.warns(NotOptimizedWarning, match="links one trip to the next"):
+            function(0.5)
         return function.fusionlab.decisions[0]
 
     made, remembered, moved = decided(HALVED), decided(HALVED), decided("\n\n" + HALVED)

@@ -1,7 +1,9 @@
 """A function that is lowered for several platforms has a program, and a verdict, for each."""
 
 import jax
+import pytest
 
+from fusionlab.errors import NotOptimizedWarning
 from tests.optimizing.functions import hoisting, repeated
 
 
@@ -23,7 +25,8 @@ def test_always_checks_the_program_of_every_platform():
 
 def test_one_module_for_several_platforms_is_left_alone():
     function = hoisting(repeated, check="always")
-    jax.jit(function).trace(1.0, 0.5).lower(lowering_platforms=("cpu", "cuda"))
+    with pytest.warns(NotOptimizedWarning, match="platform several"):
+        jax.jit(function).trace(1.0, 0.5).lower(lowering_platforms=("cpu", "cuda"))
     (decision,) = function.fusionlab.decisions
     assert decision.rewritten is None
     assert decision.reason.startswith("platform several: only cpu and cuda are rewritten; cause: platform; instead: ")

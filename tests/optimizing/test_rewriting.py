@@ -11,7 +11,7 @@ import pytest
 import fusionlab
 from fusionlab.equivalence import isolated
 from fusionlab.equivalence.exact.identity import Identity
-from fusionlab.errors import FallbackWarning, InputError, NotEquivalentError, NotOptimizedWarning
+from fusionlab.errors import FallbackWarning, InputError, NotEquivalentError, NotOptimizedError, NotOptimizedWarning
 from fusionlab.optimizing import checking, references, rewriting
 from fusionlab.optimizing.checking import Runners
 from fusionlab.optimizing.optimize import Optimized
@@ -190,7 +190,8 @@ def test_a_call_of_itself_is_not_checked_on_the_outer_call_s_arguments():
 
     recursive = hoisting(function, check="once")
     x = jnp.arange(3.0)
-    np.testing.assert_allclose(recursive(x, 0.5), 4 * repeated(1.25, 0.5), rtol=1e-6)
+    with pytest.warns(NotOptimizedWarning, match="nothing that a trip computes is invariant"):  # of the outer call
+        np.testing.assert_allclose(recursive(x, 0.5), 4 * repeated(1.25, 0.5), rtol=1e-6)
     of_itself = [decision for decision in recursive.fusionlab.decisions if not decision.original.inputs[0].shape]
     assert [(decision.compared_on, decision.alone) for decision in of_itself] == [("drawn arguments", False)]
 
@@ -279,13 +280,18 @@ def test_an_opaque_call_is_named_with_what_can_be_done():
     assert unseen.fusionlab.state == "rewritten"
 
 
-def test_what_nothing_applies_to_or_is_right_runs_without_a_warning():
+def test_where_nothing_applies_one_warning_says_so():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert hoisting(repeated, check="once")(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)
-        sine = fusionlab.optimize(jnp.sin, cache=False)
-        empty = fusionlab.optimize(laplacians, "collapse-replay", cache=False)
+    sine = fusionlab.optimize(jnp.sin, cache=False)
+    empty = fusionlab.optimize(laplacians, "collapse-replay", cache=False)
+    with pytest.warns(NotOptimizedWarning, match="sin runs as it was: fuse-jvp-replay: there is no replay") as said:
         assert sine(0.5) == jnp.sin(0.5)
+    np.testing.assert_array_equal(sine(jnp.ones(3)), jnp.sin(jnp.ones(3)))  # another program, without a warning
+    np.testing.assert_array_equal(jax.jit(jax.vmap(sine))(jnp.ones(3)), jnp.sin(jnp.ones(3)))
+    assert [one.filename for one in said] == [__file__]
+    with pytest.warns(NotOptimizedWarning, match="no walkers"):
         assert empty(jnp.ones((3, 5)), jnp.zeros((0, 3))).shape == (0,)
     no_sum = "its program has no loop, and no sum over an identity's rows or unit vectors"
     assert f"there is no replay in it: {no_sum}; cause: form; instead: " in sine.fusionlab.reason
@@ -293,6 +299,30 @@ def test_what_nothing_applies_to_or_is_right_runs_without_a_warning():
     assert "the original runs" in str(sine.fusionlab.report())
     assert "no walkers" in empty.fusionlab.reason
     assert not faults(empty.fusionlab.decisions[0].events)
+
+
+def test_a_rewriting_can_be_required():
+    required = hoisting(repeated, check="once", require_applied=True)
+    assert required(1.0, 0.5) == jax.jit(repeated)(1.0, 0.5)
+    sine = fusionlab.optimize(jnp.sin, cache=False, require_applied=True)
+    message = (
+        "sin is not rewritten, as require_applied demands: fuse-jvp-replay: there is no replay in it: .*cause: form"
+    )
+    for call in (sine, sine, jax.jit(lambda x: sine(x) + 1), sine.lower):
+        with pytest.raises(NotOptimizedError, match=message):
+            call(0.5)
+    assert sine.fusionlab.state == "unchanged"
+    back = fusionlab.optimize(lambda x: jax.pure_callback(np.sin, x, x), cache=False, require_applied=True)
+    with pytest.raises(NotOptimizedError, match="it calls back into Python"):
+        back(jnp.ones(3))
+
+
+@pytest.mark.parametrize("check", ["once", "always"])
+def test_a_required_rewriting_that_differs_is_an_error_at_every_call(check):
+    function = wrong(check=check, require_applied=True)
+    for _ in range(2):
+        with pytest.raises(NotOptimizedError, match="different on the given arguments"):
+            function(1.0, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -305,6 +335,7 @@ def test_what_nothing_applies_to_or_is_right_runs_without_a_warning():
         ({"on_difference": "ignore"}, "unknown on_difference 'ignore'"),
         ({"cache": 3}, "cache is True, False or a folder, and not 3"),
         ({"exact_s": -1}, "exact_s is a number of seconds"),
+        ({"require_applied": 1}, "require_applied is True or False, and not 1"),
         ({"chek": "never"}, "unknown option of optimize 'chek'; did you mean: check"),
     ],
 )
@@ -448,7 +479,8 @@ class TestReferencesBesidePlanning:
         stops = []
         monkeypatch.setattr(references, "call", lambda *_, stop, **__: stops.append(stop) or stop.wait(60))
         optimized = fusionlab.optimize(lambda x: x + 1.0, HOIST, check="once", cache=False)
-        optimized(jnp.ones(32))
+        with pytest.warns(NotOptimizedWarning, match="there is no loop in the program"):
+            optimized(jnp.ones(32))
         assert optimized.fusionlab.state == "unchanged"
         assert stops[0].is_set()
 

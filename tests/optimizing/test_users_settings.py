@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fusionlab
+from fusionlab.errors import NotOptimizedWarning
 from tests.optimizing.functions import decision_of
 
 STRICT = {
@@ -121,7 +122,7 @@ def test_the_users_own_nan_is_told_as_jit_tells_it(settings):
 
     with pytest.raises(FloatingPointError):
         jax.jit(jax.vmap(jax.grad(norm)))(jnp.zeros((4, 3)))
-    with pytest.raises(FloatingPointError):
+    with pytest.warns(NotOptimizedWarning, match="there is no replay"), pytest.raises(FloatingPointError):
         fusionlab.optimize(jax.vmap(jax.grad(norm)), cache=False, exact_s=0)(jnp.zeros((4, 3)))
 
 

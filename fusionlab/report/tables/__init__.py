@@ -6,6 +6,7 @@ below.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -59,6 +60,14 @@ class Table:
         lines = (self.columns, ["---"] * len(self.columns), *self.rows)
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
+    def html(self) -> str:
+        """The table for a notebook, with its title as the caption; text of a program is escaped."""
+        caption = f"<caption>{html.escape(self.title)}</caption>" if self.title else ""
+        head = "".join(f"<th>{html.escape(column)}</th>" for column in self.columns)
+        rows = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self.rows)
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
 
 def print_rows(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], console: Console, *, words: int = 1
@@ -87,6 +96,8 @@ Unit = tuple[str, float]
 BYTES: tuple[Unit, ...] = (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10))
 FLOPS: tuple[Unit, ...] = (("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3))
 TIMES: tuple[Unit, ...] = (("ms", 1e3), ("us", 1.0))
+_LEAST_US = 0.1
+"""A time below this is printed in nanoseconds."""
 
 
 def unit_for(most: float | None, units: Sequence[Unit]) -> Unit:
@@ -99,6 +110,13 @@ def unit_for(most: float | None, units: Sequence[Unit]) -> Unit:
 def milliseconds(us: float | None, *, incomplete: bool = False, per: float = 1e3) -> str:
     """Microseconds as milliseconds, or in units of ``per``; ``-`` for unknown, ``>=`` before a sum that lacks some."""
     return UNKNOWN if us is None else f"{'>=' if incomplete else ''}{us / per:,.2f}"
+
+
+def time_words(us: float) -> str:
+    """Microseconds in the unit that fits: ``12.0 us``, ``1.25 ms``, ``80.0 ns``."""
+    if 0 < abs(us) < _LEAST_US:
+        return f"{us * 1e3:,.1f} ns"
+    return f"{us / 1e3:,.2f} ms" if abs(us) >= 1e3 else f"{us:,.1f} us"
 
 
 def note(console: Console, line: str) -> None:

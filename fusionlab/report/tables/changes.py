@@ -8,15 +8,13 @@ from rich.console import Console
 
 from fusionlab.bytesize import size_words
 from fusionlab.ledger.changes import LedgerChange, LedgerDiff
-from fusionlab.report.tables import UNKNOWN, Table, note
+from fusionlab.report.tables import UNKNOWN, Table, note, time_words
 
 _WORDS = {
     "launches": "launches", "copies": "copies and memsets", "bytes": "bytes (model)", "temp_bytes": "temp memory",
     "refusals": "refused fusions", "conditionals": "conditionals", "model_us": "time (model)",
 }  # fmt: skip
 _ALWAYS = ("launches", "copies", "bytes", "temp_bytes", "refusals", "model_us")
-_LEAST_US = 0.1
-"""A time below this is printed in nanoseconds."""
 _MOST_KERNELS = 3
 _MOST_CAUSES = 5
 
@@ -24,14 +22,14 @@ _MOST_CAUSES = 5
 def print_diff(found: LedgerDiff, most: int, console: Console) -> None:
     """The verdict in a line, the totals, and the ``most`` largest changes with what explains them."""
     console.print(verdict(found), style="bold", soft_wrap=True, markup=False)
-    _totals(found).print(console)
+    totals_table(found).print(console)
     for line in found.summary:
         console.print(line, soft_wrap=True, markup=False)
     if found.changes and most:
         shown = found.changes[:most]
         console.print(f"the {len(shown)} largest of {len(found.changes)} changes", style="bold")
         for one in shown:
-            console.print(f"  {_line(one)}", soft_wrap=True, markup=False)
+            console.print(f"  {change_line(one)}", soft_wrap=True, markup=False)
             for why in one.why:
                 console.print(f"      {why}", soft_wrap=True, markup=False)
     for cause, old, new in found.refused[:_MOST_CAUSES]:
@@ -44,7 +42,7 @@ def diff_markdown(found: LedgerDiff, most: int, failures: Sequence[str]) -> str:
     """The comparison as Markdown: verdict, totals, changes; limits that were exceeded come first."""
     lines = [f"### {_escaped(verdict(found))}", ""]
     lines += [f"- :x: {_escaped(line)}" for line in failures] + [""] * bool(failures)
-    lines += [_totals(found).markdown(), "", *(f"- {_escaped(line)}" for line in found.summary), ""]
+    lines += [totals_table(found).markdown(), "", *(f"- {_escaped(line)}" for line in found.summary), ""]
     if found.changes and most:
         rows = [
             [one.what, _delta(one), f"`{_code(one.label)}`", f"`{_code(one.source)}`" if one.source else "",
@@ -79,7 +77,20 @@ def matched_words(found: LedgerDiff) -> str:
     )
 
 
-def _totals(found: LedgerDiff) -> Table:
+def figures_line(found: LedgerDiff) -> str:
+    """The totals that differ, in one line; all of them are the same where none does."""
+    said = [(_WORDS[name], _figure(name, old), _figure(name, new)) for name, old, new in found.figures() if old != new]
+    return "; ".join(f"{name} {old} -> {new}" for name, old, new in said if old != new) or "all totals are the same"
+
+
+def change_table(shown: Sequence[LedgerChange], title: str) -> Table:
+    """A row per change: what, launches, scope and op, source, reasons."""
+    rows = [[one.what, one.label, one.source, "; ".join(one.why), _delta(one)] for one in shown]
+    return Table(title, ("change", "scope and op", "source", "why", "launches"), rows, words=4)
+
+
+def totals_table(found: LedgerDiff) -> Table:
+    """The totals of both sides, with change and ratio."""
     rows = [
         [_WORDS[name], _figure(name, old), _figure(name, new), _more(name, old, new), _ratio(old, new)]
         for name, old, new in found.figures()
@@ -94,9 +105,7 @@ def _figure(name: str, value: float | None) -> str:
     if name in ("bytes", "temp_bytes"):
         return size_words(value)
     if name == "model_us":
-        if 0 < abs(value) < _LEAST_US:
-            return f"{value * 1e3:,.1f} ns"
-        return f"{value / 1e3:,.2f} ms" if abs(value) >= 1e3 else f"{value:,.1f} us"
+        return time_words(value)
     return f"{value:,.0f}"
 
 
@@ -116,7 +125,8 @@ def _delta(one: LedgerChange) -> str:
     return f"{count} ({one.launches[0]:,} to {one.launches[1]:,})"
 
 
-def _line(one: LedgerChange) -> str:
+def change_line(one: LedgerChange) -> str:
+    """One change: launches, what happened, scope and op, source, kernels."""
     what = "copies" if one.kind == "copy" else "launches"
     size = "" if one.more_launches else f", {_more('bytes', *one.bytes)}"
     at = f" at {one.source}" if one.source else ""

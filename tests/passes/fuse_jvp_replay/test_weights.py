@@ -305,23 +305,23 @@ def with_term(term):
 
 @pytest.mark.by_turns(4, "masses", "times-coordinate")
 @pytest.mark.parametrize(
-    ("term", "rewrites"),
+    "term",
     [
-        (lambda h, g, x, k: h / (1.0 + k // 3), True),
-        (lambda h, g, x, k: jnp.where(k < 7, h, 0.0) - g**2, True),
-        (lambda h, g, x, k: h + jnp.where(k == 2 * N, jnp.sin(x[0]), 0.0), True),
-        (lambda h, g, x, k: (h + 1e-3) * (k + 1.0), True),
-        (lambda h, g, x, k: jnp.abs(h) * (k + 1.0), False),
-        (lambda h, g, x, k: h * x[k] * (k + 1.0), False),
+        lambda h, g, x, k: h / (1.0 + k // 3),
+        lambda h, g, x, k: jnp.where(k < 7, h, 0.0) - g**2,
+        lambda h, g, x, k: h + jnp.where(k == 2 * N, jnp.sin(x[0]), 0.0),
+        lambda h, g, x, k: (h + 1e-3) * (k + 1.0),
+        lambda h, g, x, k: jnp.abs(h) * (k + 1.0),
+        lambda h, g, x, k: h * x[k] * (k + 1.0),
     ],
     ids=["masses", "some", "another-in-one-trip", "constant-added", "magnitudes", "times-coordinate"],
 )
-def test_what_the_terms_of_trips_may_be(term, rewrites, lowered, run_raised):
-    """Affine in the second derivative, with weights that are the same for all walkers."""
+def test_what_the_terms_of_trips_may_be(term, lowered, run_raised):
+    """Functions of the second derivative."""
     with jax.enable_x64(True):
         program = lowered(with_term(term), X)
     result = run_pipeline(program, parse_pipeline("sparsify-directions"), Setting())
-    assert bool(result.applied) is rewrites
+    assert result.applied
     with jax.enable_x64(True):
         for found, expected in zip(run_raised(result.program, [X]), with_term(term)(X), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-10)

@@ -1,0 +1,221 @@
+"""The launches of a compiled program: the ledger, its totals by any views, and the launch sites."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from fusionlab.bytesize import size_words
+from fusionlab.codegen.compile import Compiled
+from fusionlab.facts.interface import Facts, counted, table_lines
+from fusionlab.hlo.program import Program
+from fusionlab.hlo.stages import LEGEND
+from fusionlab.ledger.launch_rows import LaunchRow, Totals, totals
+from fusionlab.ledger.ledger import LaunchCounts, count_launches
+from fusionlab.ledger.saved import LedgerRecord, ledger_record
+from fusionlab.ledger.views import coverage_words, default_views, is_staged, label, totals_by
+from fusionlab.report.tables import (
+    BYTES,
+    FLOPS,
+    TIMES,
+    Cell,
+    Table,
+    field,
+    milliseconds,
+    number,
+    time_words,
+    unit_for,
+)
+
+_GROUPS = 6
+_GROUPS_OF_NOTEBOOK = 30
+_SITES_OF_NOTEBOOK = 15
+"""Groups in ``repr``; groups and launch sites in a notebook, as the command lists them."""
+
+
+@dataclass(frozen=True, repr=False)
+class LaunchFacts(Facts):
+    """The launches of one program on one target, grouped ``by`` views.
+
+    ``record`` has every launch site and copy, ``counts`` their totals; ``devices`` is 1 without a ``shard_map``, and
+    figures are those of each device. ``on_gpu``: XLA's lists say which launches are in CUDA graphs.
+    """
+
+    record: LedgerRecord
+    counts: LaunchCounts
+    by: tuple[str, ...]
+    devices: int = 1
+    on_gpu: bool = True
+    source_notes: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(
+        compiled: Compiled, program: Program | None, by: Sequence[str] = (), notes: Sequence[str] = ()
+    ) -> LaunchFacts:
+        """The launches of ``compiled``; ``program`` is None for HLO text, whose memory is not known.
+
+        ``by`` are views, which exist (``views.require_views``); without any, the first that says something.
+        """
+        record = ledger_record(compiled, memory_known=program is not None)
+        return LaunchFacts(
+            record,
+            count_launches(compiled),
+            tuple(by) or default_views(record.rows),
+            devices=1 if program is None else program.devices,
+            on_gpu=compiled.target.kind == "cuda",
+            source_notes=tuple(notes),
+        )
+
+    @property
+    def rows(self) -> tuple[LaunchRow, ...]:
+        """One row per launch site, in XLA's order."""
+        return self.record.rows
+
+    @cached_property
+    def totals(self) -> Totals:
+        """The sums over all launches."""
+        return totals(self.rows)
+
+    @cached_property
+    def groups(self) -> dict[tuple[str, ...], Totals]:
+        """The sums per combination of the views ``by``, the slowest first."""
+        return totals_by(self.rows, self.by)
+
+    @property
+    def dynamic_launches(self) -> int:
+        """Kernel launches of one call, trips of loops multiplied; copies and memsets are none."""
+        return self.totals.dynamic_launches
+
+    @property
+    def verdict(self) -> str:
+        """Launches, copies, time and memory, and the group with most launches."""
+        record, found = self.record, self.totals
+        said = [counted(found.dynamic_launches, "launch", "launches")]
+        said += [counted(self.counts.dynamic_copies, "copy", "copies")]
+        said += [] if found.model_us is None else [f"{time_words(found.model_us)} (model)"]
+        said += [] if record.temp_bytes is None else [f"{size_words(record.temp_bytes)} of temp memory"]
+        line = f"{record.name} on {record.target}: {', '.join(said)}"
+        if len(self.groups) < 2:
+            return line
+        key, most = max(self.groups.items(), key=lambda item: item[1].dynamic_launches)
+        return f"{line}; most in {' '.join(key)} ({most.dynamic_launches:,} of {found.dynamic_launches:,})"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The origin of the figures, and what is not known of them."""
+        return (*self._qualifications(), *self.source_notes, *self._notes_of_devices)
+
+    @property
+    def _notes_of_devices(self) -> tuple[str, ...]:
+        return (f"of each of {self.devices} devices",) if self.devices > 1 else ()
+
+    @property
+    def unknown_cuda_graph_launches(self) -> int:
+        """Launches of which XLA does not say whether a CUDA graph holds them; 0 on the CPU, which has none."""
+        return sum(row.dynamic_launches for row in self.rows if self.on_gpu and row.in_cuda_graph is None)
+
+    def _qualifications(self) -> list[str]:
+        found, counts = self.totals, self.counts
+        lines = [
+            f"launches: {self.record.launch_source}; {counts.dynamic_copies:,} copies and memsets beside them; "
+            f"{coverage_words(self.rows)}; "
+            f"{found.unmodelled_bytes / max(1, found.bytes):.1%} of bytes have no FLOP rule",
+            "model: FLOPs and bytes by fusionlab's rules, trips multiplied; time by XLA's cost model where it has one, "
+            "else the target's roofline, plus 1 us per launch",
+        ]
+        if unmodelled := found.unmodelled_us_launches:
+            lines.append(f"{unmodelled:,} launches have no modelled time")
+        if unknown := self.unknown_cuda_graph_launches:
+            lines.append(f"whether a CUDA graph holds them is not known of {unknown:,} launches")
+        if loops := counts.unknown_trip_loops:
+            lines.append(f"loops of unknown trip count, taken as one trip: {loops}")
+        if conditionals := counts.conditionals:
+            lines.append(
+                f"conditionals, each counted as its longest branch: {conditionals} (--json names the branches)"
+            )
+        return lines
+
+    def legend(self, *, sites: bool) -> tuple[str, ...]:
+        """What the letters of stages mean, where they are shown: in groups, or in a table of ``sites``."""
+        return (LEGEND,) if is_staged(self.rows) and (sites or "stage" in self.by) else ()
+
+    def lines(self) -> Sequence[str]:
+        """The groups as the command prints them, the slowest first."""
+        more = len(self.groups) - _GROUPS
+        return [*table_lines(self.table(_GROUPS)), *([f"and {more} more groups"] if more > 0 else [])]
+
+    def tables(self) -> Sequence[Table]:
+        """Groups and the slowest launch sites."""
+        return (self.table(_GROUPS_OF_NOTEBOOK), self.site_table(_SITES_OF_NOTEBOOK))
+
+    def table(self, most: int, title: str = "") -> Table:
+        """The totals of at most ``most`` groups (0: all) and of all launches."""
+        numbers = self._numbers()
+        groups = [*list(self.groups.items())[: most or None], (("all",), self.totals)]
+        body = [[" ".join(key), *(cell(group) for cell in numbers.values())] for key, group in groups]
+        return Table(title, (" ".join(self.by), *numbers), body)
+
+    def _numbers(self) -> dict[str, Cell]:
+        """The columns of numbers, in units that fit the totals."""
+        found = self.totals
+        flop, byte, time = unit_for(found.flops, FLOPS), unit_for(found.bytes, BYTES), unit_for(found.model_us, TIMES)
+        return {
+            "static": number("static_launches"),
+            "dynamic": number("dynamic_launches"),
+            flop[0]: number("flops", 2, flop[1]),
+            byte[0]: number("bytes", 3, byte[1]),
+            "FLOP/byte": number("intensity_flop_per_byte", 2),
+            f"model {time[0]}": functools.partial(time_cell, per=time[1]),
+        }
+
+    def site_table(self, most: int) -> Table:
+        """The ``most`` slowest launch sites with their origins."""
+        rows = self.rows
+        byte, time = unit_for(self.totals.bytes, BYTES), unit_for(self.totals.model_us, TIMES)
+        slowest = sorted(rows, key=lambda row: -(row.model_us or 0.0))[:most]
+        named = [name for name in ("scope", "op", "transform", "source") if any(getattr(row, name) for row in slowest)]
+        places = ["stage", "role", "source"] if is_staged(rows) else named
+        columns: dict[str, Cell] = {
+            "launch": field("name"),
+            "family": field("family"),
+            **{place: functools.partial(label, view=place) for place in places if place == "stage"},
+            **{place: field(place) for place in places if place != "stage"},
+            "trips": field("trip_count"),
+            byte[0]: number("bytes", 3, byte[1]),
+            time[0]: functools.partial(time_cell, per=time[1]),
+        }
+        title = f"the {len(slowest)} slowest of {len(rows)} launch sites (model)"
+        return Table.of(title, slowest, columns, words=2 + len(places))
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row per launch site, with every field of ``LaunchRow``; FLOPs, bytes and microseconds of all its runs."""
+        return [row.to_json() for row in self.rows]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of ``launches --json``: a ledger that ``diff`` reads."""
+        counts = self.counts
+        return {
+            **self.record.to_json(),
+            "devices": self.devices,
+            "notes": [*self.source_notes, *self._notes_of_devices],
+            "totals": {
+                **self.totals.to_json(),
+                "dynamic_copies": counts.dynamic_copies,
+                "dynamic_collectives": counts.dynamic_collectives,
+                "unknown_trip_loops": counts.unknown_trip_loops,
+                "conditionals": counts.conditionals,
+                "unknown_cuda_graph_launches": self.unknown_cuda_graph_launches,
+            },
+            "by": list(self.by),
+            "groups": [
+                {**dict(zip(self.by, key, strict=True)), **group.to_json()} for key, group in self.groups.items()
+            ],
+        }
+
+
+def time_cell(found: Totals | LaunchRow, per: float) -> str:
+    """The modelled time in units of ``per`` microseconds; ``>=`` before a sum that lacks some launches."""
+    return milliseconds(found.model_us, incomplete=getattr(found, "unmodelled_us_launches", 0) > 0, per=per)
