@@ -128,14 +128,14 @@ def test_the_flagship_s_modules_know_few_others():
 
 
 def test_the_flagship_is_five_steps_in_one_function():
-    """Directions and trials, products, tail, decision; emission is of its result."""
+    """Trials of directions, products, tails, decision; emission is of its result."""
     [contents] = [
         node for node in ast.parse((FLAGSHIP / "__init__.py").read_text()).body if isinstance(node, ast.FunctionDef)
     ]
     called = [
         node.func.id for node in ast.walk(contents) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     ]
-    steps = ("trials", "products_of", "tails", "weighed", "decision")
+    steps = ("trials", "products_of", "weighed_tails", "decision")
     assert sorted(name for name in called if name in steps) == sorted(steps)
 
 

@@ -50,8 +50,8 @@ def resized(programs: Sequence[Program], walkers: int = WALKERS, *, grow: bool =
     """``programs`` of one signature at ``walkers`` walkers (along each axis of more); None where none can be resized.
 
     An axis is resized if all of them treat what lies along it alike, and have it in the same places of the arguments.
-    None is that is divided over several devices. With ``grow``, the first axis of all results is also resized where it
-    is shorter.
+    No axis is resized that is divided over several devices. With ``grow``, the first axis of all results is also
+    resized where it is shorter.
     """
     if any(program.has_collectives for program in programs):
         return None

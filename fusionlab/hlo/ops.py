@@ -1,7 +1,7 @@
 """Every StableHLO and CHLO op with its traits, and every element type: the tables that all others read.
 
-A new op is a row here and a raising rule (``codegen/raising/rules``). A trait that a single pass needs stays in that
-pass, as a set of the names below the table.
+A new op is a row here and a raising rule (``codegen/raising/rules``); CONTRIBUTING.md lists the rest. A trait that a
+single pass needs stays in that pass, as a set of the names below the table.
 """
 
 from __future__ import annotations

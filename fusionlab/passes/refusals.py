@@ -215,7 +215,8 @@ class Ground(Enum):
 class Refusal(Exception):
     """A decision to leave something alone, on a ground; ``op`` is responsible, in the program or in words.
 
-    ``is_final``: nothing else has to be tried for the same thing.
+    ``is_final``: no other trial for the same sum is made. Final are a match that is another function at ties or by its
+    text, and limits of time and memory.
     """
 
     def __init__(self, ground: Ground, reason: str, op: Node | str | None = None, *, is_final: bool = False) -> None:

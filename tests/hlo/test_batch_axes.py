@@ -222,7 +222,7 @@ OTHERS = {
     *("codegen/between_collectives.py", "codegen/kernels/dot_chains/parts.py", "codegen/kernels/row_programs.py"),
     *(f"passes/{name}.py" for name in ("batched_dot_kernels", "hoist_reduce_through_dot", "pack_isomorphic_slices")),
     *("passes/scatter_to_gather.py", "passes/sink_broadcast_through_dot.py"),
-    *("passes/fuse_jvp_replay/complex_sums.py", "passes/fuse_jvp_replay/recognise.py"),
+    "ledger/buffer_copies.py",
 }
 """Files that evaluate, recognise, price or rewrite single ops; none follows axes through a program."""
 

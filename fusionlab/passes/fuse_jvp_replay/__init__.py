@@ -7,14 +7,15 @@
 
     directions   the unit vectors of the program, made of constants and counters
     products     the values T = H d that they are pushed to, and the value F of which H is the Hessian (one test)
-    tail         what follows T is affine in it: the weights of the second derivatives
+    tail         what follows T depends on the diagonal of H alone: the weights of the second derivatives
     decide       what draws do not show: guards, ties
     emit         the function with one forward Laplacian in their place
 
 What they ask: ``trials`` and ``positions`` (which x and F are tried), ``cuts`` and ``degrees`` (which values may be
 products), ``targets`` and ``weights`` (the values computed of products), ``guards``, ``ties``, ``equal_inputs`` and
-``shift_invariance`` (what draws do not show), and ``second_derivatives`` (all of them by one adjoint). ``rewrite``
-serves collapse-replay, sparsify-directions and transpose-replay; ``choose`` is the pass.
+``shift_invariance`` (what draws do not show), and ``second_derivatives`` (all of them by one adjoint, where ``weights``
+finds targets that need them). ``rewrite`` serves collapse-replay, sparsify-directions and transpose-replay; ``choose``
+is the pass.
 """
 
 from collections.abc import Sequence
@@ -23,9 +24,8 @@ from fusionlab.hlo.view import FunctionView
 from fusionlab.passes.fuse_jvp_replay.decide import Derivation, decision
 from fusionlab.passes.fuse_jvp_replay.directions import Place, subject_of
 from fusionlab.passes.fuse_jvp_replay.products import products_of
-from fusionlab.passes.fuse_jvp_replay.targets import no_sum_of, require_tail, tails
+from fusionlab.passes.fuse_jvp_replay.targets import no_sum_of, weighed_tails
 from fusionlab.passes.fuse_jvp_replay.trials import most_telling, trials
-from fusionlab.passes.fuse_jvp_replay.weights import weighed
 from fusionlab.passes.refusals import Ground, Refusal, collected
 
 
@@ -41,11 +41,9 @@ def derivation(flat: FunctionView, places: Sequence[Place], extent: int, deadlin
                 if (products := products_of(trial)) is None:  # 2.
                     continue
                 before = len(reasons)
-                for tail in tails(products):  # 3.
+                for tail, targets in weighed_tails(products, reasons):  # 3.
                     with collected(reasons):
-                        require_tail(products.trial, tail)
-                        if (targets := weighed(products.trial, tail)) is not None:
-                            return decision(products, tail, targets)  # 4., and 5. is ``emit.Emission`` of it
+                        return decision(products, tail, targets)  # 4., and 5. is ``emit.Emission`` of it
                 if len(reasons) == before:
                     reasons.append(no_sum_of(products))
     except MemoryError as error:

@@ -29,7 +29,8 @@ class Derivation:
     ``marks`` are the axes of values that count walkers along each leading axis of x that can be resized; ``one`` raises
     the program with one walker. Derivatives through ``stop_gradient`` cancel; ``subgradients`` are those of maxima and
     minima where operands are equal. ``by_adjoint``: the adjoint has all second derivatives, for sums with weights of
-    their own. ``every_direction``: coordinates of weight 0 may be directions, too; else 0 times what is undefined is.
+    their own, of single second derivatives, or with weights of 0 where a direction is undefined. ``every_direction``:
+    coordinates of weight 0 may be directions, too; else 0 times what is undefined is.
     """
 
     flat: FunctionView

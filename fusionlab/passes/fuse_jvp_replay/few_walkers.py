@@ -1,4 +1,7 @@
-"""A few walkers that stand for all: how many, and along which axes of a program they are counted."""
+"""A few walkers that stand for all: how many, and along which axes of a program they are counted.
+
+``trial`` evaluates a program at these; where they do not stand for all, ``trials`` goes back to every walker.
+"""
 
 from __future__ import annotations
 

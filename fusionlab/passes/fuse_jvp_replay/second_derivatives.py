@@ -1,4 +1,4 @@
-"""Walkers one by one or in parts: what all of them share, and second derivatives by every coordinate."""
+"""All second derivatives of each walker by one adjoint; where it is defined."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 
 from fusionlab.hlo import ops
+from fusionlab.hlo.constants import number_of
 from fusionlab.hlo.cost import Cost, node_cost
 from fusionlab.hlo.dependence import live_nodes, on_every_way, reached
 from fusionlab.hlo.loops import Sum, accumulated_by, analyse
@@ -16,7 +17,8 @@ from fusionlab.passes.fuse_jvp_replay.guards import by_integers, told_apart
 from fusionlab.passes.fuse_jvp_replay.products import Products
 from fusionlab.passes.fuse_jvp_replay.tail import Tail
 from fusionlab.passes.fuse_jvp_replay.trial import ProductTrial
-from fusionlab.passes.refusals import Ground, Refusal
+from fusionlab.passes.fuse_jvp_replay.weights import WeightedTarget, weighed
+from fusionlab.passes.refusals import Ground, Refusal, collected
 
 _MOST_TARGETS = 8
 _MOST_LEFT = 0.25
@@ -34,8 +36,43 @@ def tails(products: Products) -> Iterator[Tail]:
             yield from _with_results_beside(flat, tail, cuts, gradients)
     if sums := _sums([cut for cut in cuts if cut.order == 2]):
         tail = Tail(flat, cuts, sums)
-        if not tail.is_affine:
+        if not tail.is_affine and not _tests_for_infinity(tail):
             yield tail
+
+
+def _tests_for_infinity(tail: Tail) -> bool:
+    """True if ``tail`` tests its cuts for NaN or infinity: where second derivatives are undefined, those of an adjoint
+    may be others."""
+    products = {cut.value for cut in tail.cuts if cut.order == 2}
+    for node in tail.every_node(()):
+        if products.isdisjoint(reads(node)):
+            continue
+        products.update(node.results)
+        with_itself = node.op is ops.COMPARE and len(set(node.operands)) == 1
+        numbers = [number_of(value) for value in node.operands] if node.op is ops.COMPARE else []
+        infinite = any(number is not None and not math.isfinite(number) for number in numbers)
+        if with_itself or infinite or node.op.mnemonic == "is_finite":
+            return True
+    return False
+
+
+def weighed_tails(products: Products, reasons: list[Refusal]) -> Iterator[tuple[Tail, list[WeightedTarget]]]:
+    """The tails of ``products`` with their weighted targets, those that need second derivatives one by one last.
+
+    To ``reasons`` is added what others are refused for.
+    """
+    one_by_one = list[tuple[Tail, list[WeightedTarget]]]()
+    for tail in tails(products):
+        targets = None
+        with collected(reasons):
+            _require_equal_weights(products.trial, tail)
+            _require_no_product(products.trial, tail)
+            targets = weighed(products.trial, tail)
+        if targets is not None and any(target.of_diagonal for target in targets):
+            one_by_one.append((tail, targets))
+        elif targets is not None:
+            yield tail, targets
+    yield from one_by_one
 
 
 def no_sum_of(products: Products) -> Refusal:
@@ -119,12 +156,6 @@ def _with_results_beside(
     yield whole
     if whole is not found:
         yield found
-
-
-def require_tail(trial: ProductTrial, tail: Tail) -> None:
-    """Refusal where the weights may be others for other walkers, or where directions are pushed in the tail, too."""
-    _require_equal_weights(trial, tail)
-    _require_no_product(trial, tail)
 
 
 def _require_equal_weights(trial: ProductTrial, tail: Tail) -> None:

@@ -1,7 +1,8 @@
 """A trial: what is compared of a program for one choice of directions, positions x and functions F, its ``outputs``.
 
-Everything is one program of few walkers (``ProductTrial.lowered``): the candidates for derivatives, along one or two
-random directions in place of the unit vectors, and beside them F, F along these directions, and possible gradients.
+Everything is one program, of few walkers where they stand for all (``ProductTrial.lowered``): the candidates for
+derivatives, along one or two random directions in place of the unit vectors, and beside them F, F along these
+directions, and possible gradients.
 """
 
 from __future__ import annotations

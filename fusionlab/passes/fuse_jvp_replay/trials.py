@@ -49,7 +49,7 @@ def trials(
                     ProductTrial, flat, x=x, leading=leading, outputs=group, numbers=numbers, deadline=deadline
                 )
                 yield from _of_group(made, some, reasons)
-            if _is_none(reasons[before:]):
+            if _is_none(reasons[before:]) and len({place.loop is None for place in some}) == 1:
                 none.update((place, x) for place in some)
 
 
@@ -84,7 +84,8 @@ def _is_none(reasons: Sequence[Refusal]) -> bool:
 
 
 def _subsets(places: Sequence[Place]) -> Iterator[Sequence[Place]]:
-    """All loops, which may share what they differentiate; identities; rows of them; then each loop alone.
+    """All loops, which may share what they differentiate, first with rows that they lack; identities; rows of them;
+    then each loop alone.
 
     An identity beside a loop, and rows beside an identity, may have nothing to do with directions. Rows beside loops
     that lack them may be the trips that a loop of several at once leaves over.

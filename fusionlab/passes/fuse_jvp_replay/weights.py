@@ -1,4 +1,4 @@
-"""Step 3, weights: of a tail that is affine in products, those with which it adds up second derivatives.
+"""Step 3, weights: of a tail, those with which it adds up second derivatives; or none, but a function of each of them.
 
     y = tail(T) = tail(0) + sum_k a_k H_kk          T_k = H d_k, d_k the unit vectors of the program
 
@@ -71,7 +71,7 @@ class WeightedTarget:
 
 
 def weighed(trial: ProductTrial, tail: Tail) -> list[WeightedTarget] | None:
-    """The targets of ``tail``, whose cuts are those of ``trial``; None where it is not the sum of a diagonal."""
+    """The targets of ``tail``, whose cuts are those of ``trial``; None where one depends on more than a diagonal."""
     outputs = list(dict.fromkeys(cut.of for cut in tail.cuts if cut.order == 2))
     inputs = [trial.x, *tail.arguments(trial.x)]
     lowered = _lowered(trial, tail, outputs, inputs)
@@ -85,10 +85,13 @@ def weighed(trial: ProductTrial, tail: Tail) -> list[WeightedTarget] | None:
             for i in range(n)
         ]
 
+    def vanishing(number: int, array: Array) -> Array:
+        return _vanishing(array) if number in range(len(inputs), len(inputs) + len(outputs)) else array
+
     samples: list[dict[int, list[_Sample]]] = [{} for _ in tail.targets]
     for p, draws in zip(primes(len(_DRAWS)), _DRAWS, strict=True):
         share = dict(draws)
-        for part, arguments in trial.batches(lowered, FieldWithGuards(p, list(share))):
+        for part, arguments in trial.batches(lowered, FieldWithGuards(p, list(share)), vanishing):
             shares = [share[seed] for seed in part.seeds]
             for [evaluator] in evaluators(part, shares, trial.prepared, 1):
                 for own, sample in zip(samples, sampled(evaluator, arguments), strict=True):
@@ -111,9 +114,18 @@ def _targets(
     targets = [target for target in found if target is not None]
     if len(targets) < len(found) or not any(target.terms or target.of_diagonal for target in targets):
         return []
-    if sum(len(target.terms) for target in targets) > 1:  # one run has one set of weights
+    if sum(len(target.terms) + target.of_diagonal for target in targets) > 1:  # one run has one set of weights
         targets = [_of_diagonal(t.value) if any(term.of_program for term in t.terms) else t for t in targets]
     return targets
+
+
+def _vanishing(diagonals: Array) -> Array:
+    """Random second derivatives [draws, *F, K]; in every fourth draw half of them vanish, in the next one all, as those
+    of coordinates that enter linearly."""
+    array = diagonals.copy()
+    array[2::4, ..., ::2] = 0
+    array[3::4] = 0
+    return array
 
 
 def _lowered(trial: ProductTrial, tail: Tail, outputs: Sequence[Value], inputs: Sequence[Value]) -> FunctionView:
@@ -169,6 +181,8 @@ def _target(
     if terms is None:
         every = (each for of_prime in samples.values() for each in of_prime)
         return None if any((each.random != each.diagonal).any() for each in every) else _of_diagonal(target)
+    if not tail.is_affine and any(term.of_program or term.unit is not None for term in terms):
+        return _of_diagonal(target)  # what multiplies a second derivative may depend on it: 0 where it is 0, say
     begins = all(not (each.none != each.begun).any() for every in samples.values() for each in every)
     return WeightedTarget(target, terms, "tail" if not (begins and terms) else "initial" * (target in tail.starts))
 
