@@ -17,8 +17,10 @@ these to the log instead.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import os
+import pkgutil
 import signal
 import sys
 import threading
@@ -50,6 +52,23 @@ def load_jax() -> None:
             xla_bridge._discover_and_register_pjrt_plugins()
     if captured.text:  # a plugin that fails to load is JAX's to report, by a traceback, and worth seeing
         _log.log(logging.WARNING if "Traceback" in captured.text else logging.DEBUG, "starting JAX: %s", captured.text)
+
+
+def load_cuda_plugin() -> bool:
+    """Load JAX's CUDA plugin into a JAX that started without it, as it does where there is no GPU and the check of its
+    versions is not skipped. False if it is not installed, or loaded already."""
+    try:
+        import jax_plugins
+        from jax._src import xla_bridge
+    except ImportError:
+        return False
+    if "cuda" in getattr(xla_bridge, "_backend_factories", {}):
+        return False
+    names = [name for _, name, _ in pkgutil.iter_modules(jax_plugins.__path__) if name.startswith("xla_cuda")]
+    for name in names:
+        with _environment_of_loading(), captured_stderr():
+            importlib.import_module(f"jax_plugins.{name}").initialize()
+    return bool(names)
 
 
 def provide_cpu_devices(count: int, *, to_run: bool = False) -> None:

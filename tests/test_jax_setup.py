@@ -29,6 +29,17 @@ def test_a_cpu_program_runs_in_silence_with_or_without_the_cuda_plugin():
     assert (done.stdout, done.stderr) == ("3.0\n", "")
 
 
+def test_an_absent_gpu_where_jax_was_used_before(tmp_path):
+    code = (
+        "import jax.numpy as jnp; jnp.ones(3) + 1\n"
+        "import fusionlab; print(type(fusionlab.launches(jnp.sin, jnp.ones(3))).__name__)"
+    )
+    environment = {k: v for k, v in os.environ.items() if k not in ("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "JAX_PLATFORMS")}
+    environment |= {"PYTHONPATH": str(ROOT), "FUSIONLAB_CACHE": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.stdout == "LaunchFacts\n", done.stderr
+
+
 OPTIMIZED = """
 from fusionlab import NotOptimizedWarning, optimize
 import warnings

@@ -44,9 +44,10 @@ def test_collectives_are_among_the_launches_of_each_device(as_json, tmp_path):
     document = as_json("dump", path, "--out", tmp_path / "dump")
     assert (document["target"], document["devices"], document["dynamic_collectives"]) == ("a100", 4, 1)
     assert document["argument_bytes"] == 4 * 9 * 4, "each device has its four walkers"
-    memory = as_json("memory", path)
-    assert (memory["notes"], memory["argument_bytes"]) == (["of each of 4 devices"], document["argument_bytes"])
-    assert memory["temp_bytes"] == document["temp_bytes"]
+    if jax.__version_info__ >= (0, 10):  # before, XLA writes no live ranges
+        memory = as_json("memory", path)
+        assert (memory["notes"], memory["argument_bytes"]) == (["of each of 4 devices"], document["argument_bytes"])
+        assert memory["temp_bytes"] == document["temp_bytes"]
 
 
 @pytest.mark.slow

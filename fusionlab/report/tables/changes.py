@@ -65,7 +65,8 @@ def verdict(found: LedgerDiff) -> str:
         alike = "launches, copies and memory" if found.is_memory_known else "launches and copies; memory is not known"
         return f"{sides} {on}: the same {old.dynamic_launches:,} {alike}"
     more = new.dynamic_launches - old.dynamic_launches
-    counts = f"{old.dynamic_launches:,} launches become {new.dynamic_launches:,} ({more:+,})"
+    launches = "launch becomes" if old.dynamic_launches == 1 else "launches become"
+    counts = f"{old.dynamic_launches:,} {launches} {new.dynamic_launches:,} ({more:+,})"
     return f"{sides} {on}: {counts}" if more else f"{sides} {on}: {old.dynamic_launches:,} launches on both sides"
 
 
