@@ -54,21 +54,20 @@ def load_jax() -> None:
         _log.log(logging.WARNING if "Traceback" in captured.text else logging.DEBUG, "starting JAX: %s", captured.text)
 
 
-def load_cuda_plugin() -> bool:
-    """Load JAX's CUDA plugin into a JAX that started without it, as it does where there is no GPU and the check of its
-    versions is not skipped. False if it is not installed, or loaded already."""
+def load_cuda_plugin() -> None:
+    """Load JAX's CUDA plugin, if it is installed, into a JAX that started without it: it raises where there is no GPU
+    and the check of its versions is not skipped."""
     try:
         import jax_plugins
         from jax._src import xla_bridge
     except ImportError:
-        return False
+        return
     if "cuda" in getattr(xla_bridge, "_backend_factories", {}):
-        return False
-    names = [name for _, name, _ in pkgutil.iter_modules(jax_plugins.__path__) if name.startswith("xla_cuda")]
-    for name in names:
-        with _environment_of_loading(), captured_stderr():
-            importlib.import_module(f"jax_plugins.{name}").initialize()
-    return bool(names)
+        return
+    for _, name, _ in pkgutil.iter_modules(jax_plugins.__path__):
+        if name.startswith("xla_cuda"):
+            with _environment_of_loading(), captured_stderr():
+                importlib.import_module(f"jax_plugins.{name}").initialize()
 
 
 def provide_cpu_devices(count: int, *, to_run: bool = False) -> None:

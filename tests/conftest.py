@@ -88,6 +88,14 @@ def compile_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.
     monkeypatch.setenv("FUSIONLAB_CACHE", str(cache_with_shared_compiles(tmp_path_factory.mktemp("own"))))
 
 
+@pytest.fixture(scope="module")
+def module_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """As ``compile_cache``, for all tests of a file together."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FUSIONLAB_CACHE", str(cache_with_shared_compiles(tmp_path_factory.mktemp("own"))))
+        yield
+
+
 _WITHOUT_EXACT = {command: {"no_exact": True} for command in ("apply", "bisect", "check", "study")}
 
 

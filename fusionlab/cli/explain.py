@@ -57,19 +57,20 @@ def explain(source: Source, kernel: str | None, refused: int, given: Circumstanc
         known = refusals(made.compiled, rows)
         return explain_kernel(made, kernel, rows, known.found if known else (), ops_by_scope(made.program), console)
     found = FusionFacts.of(made.compiled, made.program)
-    _print_causes(found, console)
+    document = found.to_dict()
+    _print_causes(found, document, console)
     if refused:
         _print_refusals(found, refused, console)
-    return found.to_dict()
+    return document
 
 
-def _print_causes(found: FusionFacts, console: Console) -> None:
+def _print_causes(found: FusionFacts, document: dict[str, Any], console: Console) -> None:
     from fusionlab.report.tables import note
     from fusionlab.report.tables.refusals import cause_table, refusal_notes
 
     title = f"{found.name} on {found.target}: what XLA refused to fuse, by cause"
     cause_table(found.causes, title).print(console)
-    for line in refusal_notes(found.to_dict()):
+    for line in refusal_notes(document):
         note(console, line)
 
 

@@ -334,16 +334,11 @@ def _absent_devices(spec: str, source: str, count: int) -> list[Any]:
     import jax
     from jax.experimental import topologies
 
+    jax_setup.load_cuda_plugin()
     captured = jax_setup.Captured()
-    asked = {"platform": "cuda", "topology": f"1x1x{count}", "target_config": spec}
     try:
         with jax_setup.captured_stderr() as captured:
-            try:
-                topology = topologies.get_topology_desc(**asked)
-            except NotImplementedError:
-                if not jax_setup.load_cuda_plugin():
-                    raise
-                topology = topologies.get_topology_desc(**asked)
+            topology = topologies.get_topology_desc(platform="cuda", topology=f"1x1x{count}", target_config=spec)
     except NotImplementedError:
         raise InputError(
             "compiling for a GPU that is not there needs JAX's CUDA plugin: pip install 'fusionlab[targets]'"

@@ -34,14 +34,14 @@ class BufferCopy:
     source: str
 
 
-def buffer_copies(compiled: Compiled) -> tuple[BufferCopy, ...]:
-    """Every copy of ``compiled``, the most bytes over all runs first; memsets are none."""
-    found = list(_copies(compiled))
+def buffer_copies(compiled: Compiled, origins: Origins) -> tuple[BufferCopy, ...]:
+    """Every copy of ``compiled``, the most bytes over all runs first; memsets are none. ``origins`` are its own."""
+    found = list(_copies(compiled, origins))
     return tuple(sorted(found, key=lambda one: -one.bytes * one.runs))
 
 
-def _copies(compiled: Compiled) -> Iterator[BufferCopy]:
-    module, origins = compiled.module, Origins(compiled.module)
+def _copies(compiled: Compiled, origins: Origins) -> Iterator[BufferCopy]:
+    module = compiled.module
     callers = {name: (where, one) for where, one in instructions(module) for name in one.called}
     for site in launches(compiled):
         computation = module.computations.get(site.computation)

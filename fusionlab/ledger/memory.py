@@ -177,7 +177,7 @@ def memory_record(compiled: Compiled) -> MemoryRecord:
                 (slot for one in (*of_temp, *of_outputs) for slot in timeline.slots(one)), key=lambda slot: -slot.bytes
             )
         ),
-        copies=buffer_copies(compiled),
+        copies=buffer_copies(compiled, timeline.origins),
         held_by_step=tuple(held),
     )
 
@@ -187,7 +187,7 @@ class _Timeline:
 
     def __init__(self, compiled: Compiled, assignment: BufferAssignment) -> None:
         self._places = {one.name: (computation, one) for computation, one in instructions(compiled.module)}
-        self._origins = Origins(compiled.module)
+        self.origins = Origins(compiled.module)
         self._steps = assignment.schedule
         named = {site.hlo_name for site in launches(compiled) if not site.is_copy}
         self._is_launch = [
@@ -244,7 +244,7 @@ class _Timeline:
         place = self._places.get(name)
         if place is None:
             return dict.fromkeys(("scope", "op", "transform", "source", "attributed_by"), "")
-        origin = self._origins.of(*place)
+        origin = self.origins.of(*place)
         stack = read_name(origin.op_name)
         return {
             "scope": stack.scope,
@@ -313,16 +313,16 @@ def _apart(alive: Iterable[Buffer]) -> list[Buffer]:
 
 
 def _held_by_step(temporaries: Iterable[Buffer], steps: int) -> list[int]:
-    """Bytes that are alive at each step, those at the same place counted once."""
-    change = [0] * (steps + 2)
-    places: dict[tuple[int, int, int], list[Buffer]] = {}
+    """Bytes that are alive at each step, those in one place counted once (``_apart``)."""
+    born: dict[int, list[Buffer]] = {}
     for one in temporaries:
-        places.setdefault((one.allocation, one.offset, one.bytes), []).append(one)
-    for (_, _, size), found in places.items():
-        until = -1
-        for one in sorted(found, key=lambda one: one.born_step):
-            if one.died_step > until:
-                change[max(one.born_step, until + 1)] += size
-                change[one.died_step + 1] -= size
-                until = one.died_step
-    return list(accumulate(change))[: steps + 1]
+        born.setdefault(one.born_step, []).append(one)
+    alive, held = list[Buffer](), list[int]()
+    for step in range(steps + 1):
+        left = [one for one in alive if one.died_step >= step]
+        if step in born or len(left) < len(alive) or not held:
+            alive = [*left, *born.get(step, ())]
+            held.append(sum(one.bytes for one in _apart(alive)))
+        else:
+            held.append(held[-1])
+    return held

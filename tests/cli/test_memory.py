@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from tests.optional_packages import HAS_CUDA_PLUGIN, NO_CUDA_PLUGIN
+from tests.optional_packages import needs_the_cuda_plugin
 
 TARGETS = [
-    pytest.param("a100", marks=pytest.mark.skipif(not HAS_CUDA_PLUGIN, reason=NO_CUDA_PLUGIN)),
+    pytest.param("a100", marks=needs_the_cuda_plugin),
     pytest.param("cpu"),
 ]
 

@@ -14,21 +14,13 @@ import pytest
 import fusionlab
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
-from tests.compiled import cache_with_shared_compiles
 from tests.optional_packages import needs_the_cuda_plugin
 
-pytestmark = [pytest.mark.versions, needs_the_cuda_plugin]
+pytestmark = [pytest.mark.usefixtures("module_cache"), pytest.mark.versions, needs_the_cuda_plugin]
 
 HERE = "test_of_functions.py"
 W = {"in": jax.ShapeDtypeStruct((64, 128), np.float32), "out": jax.ShapeDtypeStruct((128, 16), np.float32)}
 BATCH = {"x": jax.ShapeDtypeStruct((256, 64), np.float32), "y": jax.ShapeDtypeStruct((256, 16), np.float32)}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FUSIONLAB_CACHE", str(cache_with_shared_compiles(tmp_path_factory.mktemp("own"))))
-        yield
 
 
 def loss(w, batch):

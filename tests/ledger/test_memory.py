@@ -17,13 +17,13 @@ from fusionlab.hlo.optimised.buffers import TEMP, parse_buffers
 from fusionlab.ledger.memory import SCHEMA, TABLE, WORKSPACE, memory_record
 from fusionlab.testing.lowered import program_of
 from tests.ledger.by_hand import compiled_of
-from tests.optional_packages import HAS_CUDA_PLUGIN, NO_CUDA_PLUGIN
+from tests.optional_packages import needs_the_cuda_plugin
 
 pytestmark = [pytest.mark.versions] if jax.__version_info__ >= (0, 10) else []  # before, XLA writes no live ranges
 
 MIB = 2**20
 TARGETS = [
-    pytest.param("a100", marks=pytest.mark.skipif(not HAS_CUDA_PLUGIN, reason=NO_CUDA_PLUGIN)),
+    pytest.param("a100", marks=needs_the_cuda_plugin),
     pytest.param("cpu"),
 ]
 
@@ -158,7 +158,7 @@ def test_a_large_array_is_named_with_its_line(name, target, compiled):
     assert product.born_launch == 1
 
 
-@pytest.mark.skipif(not HAS_CUDA_PLUGIN, reason=NO_CUDA_PLUGIN)
+@needs_the_cuda_plugin
 def test_the_peak_is_the_product_of_a_matrix_that_was_formed(compiled):
     found = memory_record(compiled("outer", "a100"))
     assert found.peak.source == line_of(outer, "jnp.tanh(a @ w)")
@@ -204,7 +204,7 @@ def test_the_state_of_a_loop_is_one_buffer_from_its_start(target, compiled):
     assert all(one.what in ("array", TABLE, WORKSPACE) for one in made.peak.buffers)
 
 
-@pytest.mark.skipif(not HAS_CUDA_PLUGIN, reason=NO_CUDA_PLUGIN)
+@needs_the_cuda_plugin
 def test_copies_have_a_cause(compiled):
     copies = {one.name: one for one in memory_record(compiled("solved", "a100")).copies}
     solve = next(one for one in copies.values() if one.op.startswith("triangular_solve"))
@@ -218,7 +218,7 @@ def test_copies_have_a_cause(compiled):
     assert re.fullmatch(r"state of while\S*, which overwrites it \(from constant \S+\)", causes[4, 1])
 
 
-@pytest.mark.skipif(not HAS_CUDA_PLUGIN, reason=NO_CUDA_PLUGIN)
+@needs_the_cuda_plugin
 def test_an_update_in_place_copies_what_is_read_again(compiled):
     causes = [one.cause for one in memory_record(compiled("scattered", "a100")).copies if one.bytes == 512 * 64 * 4]
     assert any(re.fullmatch(r"\S*scatter\S* updates it in place \(from \S+\)", cause) for cause in causes)

@@ -7,19 +7,11 @@ import pytest
 
 from fusionlab.errors import InputError
 from fusionlab.testing import assert_fused, assert_launches, assert_no_layout_copies, ledger
-from tests.compiled import cache_with_shared_compiles
 
-pytestmark = pytest.mark.versions
+pytestmark = [pytest.mark.versions, pytest.mark.usefixtures("module_cache")]
 
 X = jax.ShapeDtypeStruct((64, 6), np.float32)
 W = jax.ShapeDtypeStruct((6, 32), np.float32)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FUSIONLAB_CACHE", str(cache_with_shared_compiles(tmp_path_factory.mktemp("own"))))
-        yield
 
 
 def energy(w, x):

@@ -9,22 +9,16 @@ import pytest
 
 from fusionlab.errors import InputError
 from fusionlab.testing import assert_temp_memory
-from tests.compiled import cache_with_shared_compiles
-from tests.optional_packages import HAS_CUDA_PLUGIN, NO_CUDA_PLUGIN
+from tests.optional_packages import needs_the_cuda_plugin
+
+pytestmark = pytest.mark.usefixtures("module_cache")
 
 TARGETS = [
-    pytest.param("a100", marks=pytest.mark.skipif(not HAS_CUDA_PLUGIN, reason=NO_CUDA_PLUGIN)),
+    pytest.param("a100", marks=needs_the_cuda_plugin),
     pytest.param("cpu"),
 ]
 X = jax.ShapeDtypeStruct((1024,), np.float32)
 W = jax.ShapeDtypeStruct((1024, 1024), np.float32)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FUSIONLAB_CACHE", str(cache_with_shared_compiles(tmp_path_factory.mktemp("own"))))
-        yield
 
 
 def kept(x, y, w):

@@ -47,8 +47,8 @@ def walker_marks(
     """The axes that count walkers along each of the ``leading`` axes of x that can be resized; Refusal where the others
     have too many.
 
-    Along one that can, no op of ``computing`` tells walkers apart, and none of these or of the regions ``inside`` loops
-    mixes them along matrices.
+    Along one that can, no op of ``computing`` depends on the batch position, and none of these or of the regions
+    ``inside`` loops mixes them along matrices.
     """
     nodes = list(walk(computing))
     whole = [*nodes, *(node for region in inside for node in walk(region.nodes))]

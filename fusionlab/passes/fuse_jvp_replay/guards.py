@@ -158,8 +158,10 @@ def told_apart(nodes: Iterable[Node], axes: Marks) -> Refusal | None:
 
 
 def _differs(node: Node, axes: Marks, differing: dict[Value, Node]) -> Node | None:
-    """The op by which ``node`` tells walkers apart: one that makes constants of each, of which it computes something
-    else than indices. ``differing`` are such constants, to which those of ``node`` are added."""
+    """The op by which ``node`` depends on the batch position: it makes constants that differ along the batch, and
+    ``node`` computes something else than indices of them. To ``differing``, such constants, those of ``node`` are
+    added.
+    """
     indices = Indices.of(node)
     if indices is not None and _differ_by_constants(indices, axes, differing):
         return node

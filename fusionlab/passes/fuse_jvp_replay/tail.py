@@ -96,7 +96,7 @@ class Tail:
                     found[loop.node.results[i]] = at
         return found
 
-    @property
+    @cached_property
     def is_affine(self) -> bool:
         """True if the targets are affine in all products together, op by op."""
         found = dict.fromkeys((cut.value for cut in self.cuts if cut.order == 2), 1)
