@@ -26,8 +26,13 @@ def with_weights(x):
 
 def replay(f, x, factor=1.0, start=0.0):
     """(sum over directions from ``start``, gradient)."""
+    return replay_of(jax.grad(lambda z: f(z.reshape(x.shape))), x, factor, start)
+
+
+def replay_of(gradient_at, x, factor=1.0, start=0.0):
+    """The same for a function of which only the gradient is given."""
     y = x.reshape(-1)
-    gradient, hessian = jax.linearize(jax.grad(lambda z: f(z.reshape(x.shape))), y)
+    gradient, hessian = jax.linearize(gradient_at, y)
     eye = jnp.eye(y.size, dtype=y.dtype)
     step = lambda k, s: s + factor * hessian(eye[k])[k]  # noqa: E731
     return lax.fori_loop(0, y.size, step, jnp.asarray(start, y.dtype)), gradient
@@ -75,8 +80,8 @@ def scaled(x):
 
 
 def of_another(x):
-    """The loop sums another function's second derivatives."""
-    return products(x), replay(lambda y: (jnp.cos(y @ V) ** 3).sum(), x)[0]
+    """The loop sums second derivatives of a function that is not in the program: its gradient is written out."""
+    return products(x), replay_of(lambda y: (jnp.cos(y.reshape(x.shape) @ V) ** 3 @ V.T).reshape(-1), x)[0]
 
 
 PROGRAMS = {
