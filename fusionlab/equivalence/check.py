@@ -17,7 +17,15 @@ from fusionlab.codegen.raising.rules.contraction import least_precise
 from fusionlab.equivalence.brute_force import ask_brute_force
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.interpreter import ask_interpreter
-from fusionlab.equivalence.oracle import References, Runner, program_runner, workload_runner, xla_runner
+from fusionlab.equivalence.oracle import (
+    References,
+    Runner,
+    RunnerOfRoundings,
+    program_runner,
+    runner_of_roundings,
+    workload_runner,
+    xla_runner,
+)
 from fusionlab.equivalence.output_errors import Columns, WorstElement, agrees, compare_output, needs_more_roundings
 from fusionlab.equivalence.samples import Sample, roundings_of, signature_samples, workload_samples
 from fusionlab.equivalence.scales import can_be_scaled, out_of_range
@@ -25,6 +33,7 @@ from fusionlab.equivalence.tolerances import Pairs, largest_loss, largest_value
 from fusionlab.equivalence.verdict import OracleAgreement, OutputError, Verdict
 from fusionlab.errors import CompileError
 from fusionlab.hlo.constants import constant_divided_by_zero
+from fusionlab.hlo.lowering import lower
 from fusionlab.hlo.ops import NUMPY
 from fusionlab.hlo.program import Program, program_view
 from fusionlab.host_settings import own_settings
@@ -55,7 +64,7 @@ def check_workload(
         rewritten=program_runner(rewritten),
         rewritten_float64=program_runner(rewritten_float64, dtype="float64"),
         walkers=workload.walkers,
-        narrowed=(lambda: workload_runner(workload, "float32")) if workload.dtype == "float64" else None,
+        rounded=lambda: runner_of_roundings(lower(workload, "cpu")),
         scales=samples is None and can_be_scaled(rewritten),
         oracles=(functools.partial(ask_brute_force, workload),) if oracles else (),
     )
@@ -92,7 +101,7 @@ def check_module(
         rewritten_float64=run if is_float64 else program_runner(rewritten, widen=True),
         walkers=workload.walkers,
         raised=references.raised,
-        narrowed=(lambda: workload_runner(workload, "float32")) if is_float64 else None,
+        rounded=lambda: runner_of_roundings(original),
         scales=samples is None and can_be_scaled(rewritten),
         oracles=(by_brute_force,) if oracles else (),
     )
@@ -128,7 +137,7 @@ def check_programs(
         rewritten_float64=program_runner(rewritten, widen=True),
         walkers=None,
         raised=None if raised_only else program_runner(original),
-        narrowed=functools.partial(program_runner, original, single=True),
+        rounded=lambda: runner_of_roundings(original),
         oracles=(functools.partial(ask_interpreter, original),) if oracles else (),
         scales=samples is None and can_be_scaled(original),
     )
@@ -152,6 +161,7 @@ def _other_signature(original: Program, rewritten: Program) -> str | None:
 Oracle = Callable[[Sample, list[np.ndarray], list[np.ndarray]], OracleAgreement]
 """(sample, float64 truth, the original's results) to the agreement of an independent computation."""
 
+_ROUNDINGS_INSIDE = 3
 _RAISED = "lowered for CUDA: run through the raised program"
 
 
@@ -164,7 +174,7 @@ def compare(
     rewritten_float64: Runner,
     walkers: int | None,
     raised: Runner | None = None,
-    narrowed: Callable[[], Runner] | None = None,
+    rounded: Callable[[], RunnerOfRoundings] | None = None,
     oracles: Sequence[Oracle] = (),
     scales: bool = False,
 ) -> Verdict:
@@ -173,8 +183,8 @@ def compare(
     With ``scales``, a rewritten program that passes is run at the first sample scaled by powers of ten, too, and is
     ``different`` where it leaves the range of its floats and the original does not (``scales.out_of_range``).
 
-    ``narrowed`` makes the original in float32, whose loss is an allowance for float64 outputs that are off; where it
-    cannot be raised or compiled, there is no such allowance.
+    ``rounded`` makes the original with its intermediate results rounded otherwise, asked for where float64 outputs are
+    off; where it cannot be raised or compiled, its inputs alone are rounded otherwise.
 
     ``raised`` is the raised original, which must agree with ``original``; ``oracles`` are asked about truth at the
     first sample, and the verdict is ``not-checked`` where one disagrees.
@@ -182,7 +192,7 @@ def compare(
     said: list[OracleAgreement] = []
     found: list[_Entry] = []
     evidence: dict[int, Evidence] = {}
-    in_float32 = functools.cache(narrowed) if narrowed is not None else None
+    rounded = functools.cache(rounded) if rounded is not None else None
     first: Sample | None = None
     for given in samples:
         first = first or given
@@ -190,7 +200,7 @@ def compare(
         columns = [*known, *(run(sample.arrays) for run in (rewritten, rewritten_float64))]
         if (unlike := _other_types(columns)) is not None:
             return Verdict("different", walkers=walkers, reason=unlike)
-        nearby = _Nearby(sample, truth, original, in_float32)
+        nearby = _Nearby(sample, truth, original, rounded)
         if raised is not None and not _reproduced(columns, raised(sample.arrays), nearby):
             return Verdict("not-checked", reason="raising does not reproduce the original")
         said += [ask(sample, columns[0], columns[1]) for ask in oracles if len(said) < len(oracles)]
@@ -244,12 +254,15 @@ def _with_digits(given: Sample, truth: Runner, original: Runner) -> tuple[Sample
 
 
 class _Nearby:
-    """(truth, original) of all outputs at other roundings of a sample's inputs, as many as are needed."""
+    """(truth, original) of all outputs at other roundings of a sample's inputs, as many as are needed.
+
+    After them of its intermediate results, for outputs of float64: their originals are their own truth.
+    """
 
     def __init__(
-        self, sample: Sample, truth: Runner, original: Runner, in_float32: Callable[[], Runner] | None
+        self, sample: Sample, truth: Runner, original: Runner, rounded: Callable[[], RunnerOfRoundings] | None
     ) -> None:
-        self._truth, self._original, self._in_float32 = truth, original, in_float32
+        self._truth, self._original, self._rounded = truth, original, rounded
         self._sample, self._left = sample, roundings_of(sample)
         self._found: list[tuple[list[np.ndarray], list[np.ndarray]]] = []
 
@@ -260,31 +273,31 @@ class _Nearby:
         return self._found[:count]
 
     @functools.cached_property
-    def _narrowed(self) -> list[np.ndarray]:
-        """All outputs in float32; empty if the original cannot be computed so: then tolerances are smaller."""
-        if self._in_float32 is None:
+    def _inside(self) -> list[list[np.ndarray]]:
+        """All outputs with intermediate results rounded otherwise, a few times; empty where that cannot be computed."""
+        if self._rounded is None:
             return []
         try:
-            return self._in_float32()(self._sample.arrays)
+            return [self._rounded()(self._sample.arrays, seed) for seed in range(_ROUNDINGS_INSIDE)]
         except (CompileError, RaiseError):
             return []
 
-    def narrowed(self, output: int, original: np.ndarray) -> np.ndarray | None:
-        """One output computed in float32, where ``original`` is of float64; else None."""
-        wide = original.dtype in (np.float64, np.complex128)
-        return self._narrowed[output] if wide and self._narrowed else None
-
     def of(self, output: int) -> Iterator[Pairs]:
         """The pairs of one output, at more and more roundings."""
+        pairs: Pairs = ()
         for count in itertools.count(1):
             if len(found := self._until(count)) < count:
-                return
-            yield tuple((truth[output], original[output]) for truth, original in found)
+                break
+            pairs = tuple((truth[output], original[output]) for truth, original in found)
+            yield pairs
+        if all(original.dtype in (np.float64, np.complex128) for _, original in pairs):
+            inside = tuple((results[output], results[output]) for results in self._inside)
+            if inside:
+                yield (*pairs, *inside)
 
 
 def _with_roundings(columns: Columns, output: int, nearby: _Nearby) -> Columns:
-    """The columns of one output, in float32 too, and at as many roundings of the inputs as it needs."""
-    columns = replace(columns, narrowed=nearby.narrowed(output, columns.original))
+    """The columns of one output, at as many roundings as it needs."""
     for pairs in nearby.of(output):
         columns = replace(columns, nearby=pairs)
         if not needs_more_roundings(columns):

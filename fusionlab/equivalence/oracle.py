@@ -20,6 +20,7 @@ from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.raising import Raising, raise_program, require_known_calls
 from fusionlab.codegen.raising.devices import RaisingOfAllDevices
+from fusionlab.codegen.raising.roundings import RaisingWithRoundings
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo.program import Program
 from fusionlab.workload import Workload
@@ -105,25 +106,38 @@ def workload_runner(workload: Workload, dtype: str, options: Options = CPU_OPTIO
 
 
 def program_runner(
-    program: Program,
-    *,
-    widen: bool = False,
-    single: bool = False,
-    dtype: str | None = None,
-    options: Options = CPU_OPTIONS,
+    program: Program, *, widen: bool = False, dtype: str | None = None, options: Options = CPU_OPTIONS
 ) -> Runner:
     """The raised program (it may have been lowered for a GPU) on the CPU.
 
-    ``widen`` computes a float32 program in float64, ``single`` one of any floats in float32; floating inputs are
-    converted to ``dtype``.
+    ``widen`` computes a float32 program in float64; floating inputs are converted to ``dtype``.
     """
-    dtype = "float64" if widen else "float32" if single else dtype
-    raising = (RaisingOfAllDevices if program.has_collectives else Raising)(widen=widen, single=single)
+    dtype = "float64" if widen else dtype
+    raising = (RaisingOfAllDevices if program.has_collectives else Raising)(widen=widen)
     compiled = jax.jit(raise_program(program, raising), compiler_options=dict(options))
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         with jax.enable_x64(True):
             return [np.asarray(out) for out in compiled(*(converted(a, dtype) if dtype else a for a in arrays))]
+
+    return run
+
+
+RunnerOfRoundings = Callable[[Sequence[np.ndarray], int], list[np.ndarray]]
+"""(flat arguments, seed) to the results with intermediate ones rounded otherwise."""
+
+
+def runner_of_roundings(program: Program) -> RunnerOfRoundings:
+    """The raised program on the CPU with its intermediate results rounded otherwise, one way for each seed."""
+
+    def call(seed: Any, *arrays: Any) -> tuple[Any, ...]:
+        return raise_program(program, RaisingWithRoundings(seed=seed))(*arrays)
+
+    compiled = jax.jit(call, compiler_options=dict(CPU_OPTIONS))
+
+    def run(arrays: Sequence[np.ndarray], seed: int) -> list[np.ndarray]:
+        with jax.enable_x64(True):
+            return [np.asarray(out) for out in compiled(np.uint32(seed), *arrays)]
 
     return run
 

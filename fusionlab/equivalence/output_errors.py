@@ -17,7 +17,6 @@ from fusionlab.equivalence.tolerances import (
     FLOAT64_FACTOR,
     SPREAD_FACTOR,
     Pairs,
-    allowance_of_narrowed,
     tolerance_of,
     tolerances_in_float64,
 )
@@ -35,7 +34,6 @@ class Columns:
     rewritten_float64: np.ndarray
     nearby: Pairs = ()
     """(truth, original) at inputs a rounding away."""
-    narrowed: np.ndarray | None = None
     """The original computed in float32, if it is a float64 program and this is requested."""
     spread_factor: float = SPREAD_FACTOR
     """The factor by which the rewritten program may be further from truth than the original, in their own dtype."""
@@ -99,10 +97,10 @@ def _errors_and_tolerances(columns: Columns) -> tuple[np.ndarray, np.ndarray, np
     if _is_sign(truth, original):
         return _sign_errors(columns)
     tolerance = tolerance_of(truth, original, columns.nearby, factor=columns.spread_factor)
-    allowed = tolerance + allowance_of_narrowed(truth, columns.narrowed)
+    allowed = np.full(truth.shape, tolerance)
     reference = np.where(np.isfinite(truth), truth, original.astype(truth.dtype))
     errors = errors_of(columns.rewritten, reference, original)
-    allowed64 = tolerances_in_float64(truth, original, columns.nearby, columns.narrowed)
+    allowed64 = tolerances_in_float64(truth, original, columns.nearby)
     return errors, allowed, errors_of(columns.rewritten_float64, truth, truth), allowed64
 
 

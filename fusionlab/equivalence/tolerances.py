@@ -12,11 +12,9 @@ narrow types, is as strict as before. An error of precision alone (a float64 par
 of an original without narrow parts.
 
 A float64 program may lose without moving where its inputs are rounded otherwise: 1 - p of a softmax that is all or
-nothing is an integer multiple of half a rounding of 1 at all of them, and a Laplacian multiplies it by the square of
-the scores. The same program computed in float32 loses as many roundings of float32, which float64 shows. So an element
-may also be off by its own loss there, in roundings of float64, times the allowance of any float32 program: no wrong
-rewriting gains room that the same rewriting in float32 would not have, and an ill-conditioned walker allows nothing at
-the others.
+nothing, and 1 - t^2 of a tanh at its end, are integer multiples of half a rounding of 1 at all of them. They move where
+the softmax and the tanh are rounded otherwise (``codegen.raising.roundings``), which is the loss of the original by its
+own steps. An ill-conditioned walker allows nothing at the others.
 """
 
 from __future__ import annotations
@@ -31,12 +29,12 @@ SPREAD_FACTOR = 4.0
 FLOAT64_FACTOR = 1000.0
 """Room over (eps64 / eps32) x the float32 tolerance: rounding of a reassociated sum, not an error."""
 _ROOM_OF_ROUNDINGS = 64.0
-"""Factor over how far a float64 program moves with its inputs rounded otherwise: seven roundings may be lucky ones."""
+"""Factor over how far a float64 program moves where it is rounded otherwise: a few roundings may be lucky ones."""
 _LOWER_PART = 0.25
 _ROUNDINGS_OF_ZERO = 64.0
 
 Pairs = Sequence[tuple[np.ndarray, np.ndarray]]
-"""(truth, original) at some inputs, and at inputs a rounding away."""
+"""(truth, original) at inputs, or with intermediate results, a rounding away."""
 
 
 def tolerance_of(
@@ -57,9 +55,7 @@ def tolerance_of(
     return factor * (loss + epsilon * scale)
 
 
-def tolerances_in_float64(
-    truth: np.ndarray, original: np.ndarray, nearby: Pairs = (), narrowed: np.ndarray | None = None
-) -> np.ndarray:
+def tolerances_in_float64(truth: np.ndarray, original: np.ndarray, nearby: Pairs = ()) -> np.ndarray:
     """The tolerance of each element of the rewritten program computed in float64; float64, of truth's shape.
 
     An element so small, or so exact, that its own loss says nothing may be off by a float64 rounding of the smaller
@@ -68,7 +64,7 @@ def tolerances_in_float64(
     scale, epsilon, epsilon64 = _scale(truth, original), _epsilon(original), float(np.finfo(np.float64).eps)
     if _is_wide(original):
         moved = np.max([element_loss(truth, other) for other, _ in nearby], axis=0) if nearby else np.zeros(truth.shape)
-        own = FLOAT64_FACTOR * epsilon * scale + _ROOM_OF_ROUNDINGS * moved + allowance_of_narrowed(truth, narrowed)
+        own = FLOAT64_FACTOR * epsilon * scale + _ROOM_OF_ROUNDINGS * moved
     else:
         loss = np.max([element_loss(*pair) for pair in ((truth, original), *nearby)], axis=0)
         own = SPREAD_FACTOR * FLOAT64_FACTOR * (epsilon64 / epsilon) * (loss + epsilon * scale)
@@ -78,15 +74,6 @@ def tolerances_in_float64(
     floor = FLOAT64_FACTOR * epsilon64 * float(np.quantile(sizes, _LOWER_PART))
     zero = _ROUNDINGS_OF_ZERO * epsilon64 * float(sizes.max())
     return np.asarray(np.maximum(own, np.where(truth == 0, max(floor, zero), floor)))
-
-
-def allowance_of_narrowed(truth: np.ndarray, narrowed: np.ndarray | None) -> np.ndarray:
-    """The allowance of each element of a float64 program beside its other tolerances, in either comparison: its loss in
-    float32 (``narrowed``), in roundings of float64; zeros without ``narrowed``. Of truth's shape."""
-    if narrowed is None:
-        return np.zeros(truth.shape)
-    ratio = float(np.finfo(np.float64).eps) / _epsilon(narrowed)
-    return np.asarray(SPREAD_FACTOR * FLOAT64_FACTOR * ratio * element_loss(truth, narrowed))
 
 
 def element_loss(truth: np.ndarray, original: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 from fusionlab.codegen.raising import RaiseError, Raising
 from fusionlab.equivalence.check import compare
 from fusionlab.equivalence.few_walkers import Resized
-from fusionlab.equivalence.oracle import Options, Runner, program_runner, remembered
+from fusionlab.equivalence.oracle import Options, Runner, program_runner, remembered, runner_of_roundings
 from fusionlab.equivalence.samples import Sample, edges_of, signature_samples
 from fusionlab.equivalence.scales import can_be_scaled
 from fusionlab.equivalence.verdict import Verdict
@@ -157,7 +157,7 @@ class Runners:
             **references_of(self.original),
             "rewritten": run_as_it_stands(self.rewritten, self.options),
             "rewritten_float64": program_runner(self.rewritten, widen=True),
-            "narrowed": functools.partial(program_runner, self.original, single=True),
+            "rounded": lambda: runner_of_roundings(self.original),
         }
 
 

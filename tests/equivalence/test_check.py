@@ -111,8 +111,27 @@ def test_a_float64_program_may_be_reassociated(lowered):
     assert wrong.verdict == "different"
 
 
+@pytest.mark.parametrize("far", [1.0, 18.0, 18.5])
+def test_slopes_at_the_end_of_a_tanh_may_be_multiples_of_a_rounding(far, lowered):
+    """1 - t^2, and (1 - t) (1 + t), of a tanh t that is rounded to 1 or nearly so."""
+
+    def function(slope, factor=1.0):
+        return lambda x: jnp.concatenate([slope(jnp.tanh(far * x)) * factor, slope(jnp.tanh(x))])
+
+    forms = [function(lambda t: 1 - t * t), function(lambda t: (1 - t) * (1 + t))]
+    forms += [
+        function(lambda t: 1 - t * t, 1 + 1e-7 if far == 1 else 1e9),
+        function(lambda t: (1 - t) * (1 - 1e-9 + t)),
+    ]
+    with jax.enable_x64(True):
+        x = np.linspace(0.99, 1.01, 40)
+        programs = [lowered(form, x) for form in forms]
+    verdicts = [check_programs(programs[0], other, [Sample("seed 1", (x,))]).verdict for other in programs]
+    assert verdicts == ["equal", "within-bound", "different", "different"]
+
+
 def test_an_ill_conditioned_walker_allows_no_narrowed_part_at_the_others(lowered):
-    """In float32 (1e5 + x) - 1e5 loses a hundredth of the first row, which allows 1e-7 there and nowhere else."""
+    """(1e5 + x) - 1e5 loses roundings of 1e5 at the first row, and nothing elsewhere."""
 
     def function(dtype):
         return lambda x: (jnp.tanh(x[:, 0]).astype(dtype).astype(x.dtype) + x[:, 1]) - x[:, 1]

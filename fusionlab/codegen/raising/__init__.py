@@ -53,14 +53,12 @@ RULES: dict[str, Rule] = {
     **calls.RULES,
 }
 
-_SINGLE = {"float16": "float32", "bfloat16": "float32", "float64": "float32", "complex128": "complex64"}
 _WIDER = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
 
 
 @dataclass(frozen=True)
 class Raising:
-    """The options of raising a region. ``widen`` computes float32 and narrower in float64 (complex64 in complex128),
-    ``single`` all floats in float32 (complex128 in complex64).
+    """The options of raising a region. ``widen`` computes float32 and narrower in float64 (complex64 in complex128).
 
     ``shapes`` gives some values other shapes than the program's (the same program at another number of walkers).
     ``fold`` computes small arrays that follow from constants alone at raising time.
@@ -70,7 +68,6 @@ class Raising:
     """
 
     widen: bool = False
-    single: bool = False
     marks: dict[int, Node] | None = None
     shapes: Mapping[Value, tuple[int, ...]] = field(default_factory=dict)
     fold: bool = False
@@ -89,7 +86,7 @@ class Raising:
         if type_.dtype not in NUMPY:
             raise RaiseError(f"element type {type_.dtype} has no JAX counterpart")
         dtype = NUMPY[type_.dtype]
-        other = _WIDER if self.widen else _SINGLE if self.single else {}
+        other = _WIDER if self.widen else {}
         return np.dtype(other.get(dtype.name, dtype))
 
     def node(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
