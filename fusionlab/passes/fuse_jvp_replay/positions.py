@@ -120,8 +120,16 @@ def _longer(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(extent for extent in shape if extent > 1)
 
 
-def groups(before: Sequence[Node], outputs: Sequence[Value]) -> Iterator[list[Value]]:
-    """Candidates that no other candidate is computed from, then the others."""
+def groups(before: Sequence[Node], outputs: Sequence[Value], walkers: Sequence[int]) -> list[list[Value]]:
+    """Candidates of one number for each of ``walkers``: those that no other is computed from, the rest; and the same of
+    the others."""
+    plain = [value for value in outputs if value.type.shape == tuple(walkers)]
+    others = [value for value in outputs if value not in plain]
+    return [*_of_each_depth(before, plain), *_of_each_depth(before, others)]
+
+
+def _of_each_depth(before: Sequence[Node], outputs: Sequence[Value]) -> Iterator[list[Value]]:
+    """Those that no other is computed from, then the rest."""
     used: set[Value] = set()
     for node in reversed(before):
         if any(value in used or value in outputs for value in node.results):

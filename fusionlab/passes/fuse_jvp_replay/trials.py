@@ -17,11 +17,11 @@ from fusionlab.passes.fuse_jvp_replay.trial import ProductTrial
 from fusionlab.passes.refusals import NO_MATCH, Ground, Refusal, collected
 
 _MOST_SEEDS = 4
-_OF_WALKERS = (
+_OF_PROGRAM = (
     Ground.WALKERS_TOLD_APART, Ground.AXES_MISTAKEN, Ground.NO_EXACT_MEANING, Ground.NO_RULE, Ground.NO_DERIVATIVE,
     Ground.OPAQUE_CALL, Ground.SHARDED, Ground.ALGORITHM,
 )  # fmt: skip
-"""What a program of few walkers may be refused for, and that of all of them not."""
+"""What a program of few walkers or many outputs may be refused for, and that of all walkers or fewer outputs not."""
 
 
 def trials(
@@ -42,15 +42,27 @@ def trials(
             if none.issuperset((place, x) for place in some):
                 continue
             before = len(reasons)
-            plain = [value for value in outputs if value.type.shape == x.type.shape[:leading]]
-            others = [value for value in outputs if value not in plain]
-            for group in (*groups(flat.nodes, plain), *groups(flat.nodes, others)):
-                made = partial(
-                    ProductTrial, flat, x=x, leading=leading, outputs=group, numbers=numbers, deadline=deadline
-                )
-                yield from _of_group(made, some, reasons)
+            made = partial(ProductTrial, flat, x=x, leading=leading, numbers=numbers, deadline=deadline)
+            yield from _of_outputs(made, some, groups(flat.nodes, outputs, x.type.shape[:leading]), reasons)
             if _is_none(reasons[before:]) and len({place.loop is None for place in some}) == 1:
                 none.update((place, x) for place in some)
+
+
+def _of_outputs(
+    made: Callable[..., ProductTrial], places: Sequence[Place], of: Sequence[list[Value]], reasons: list[Refusal]
+) -> Iterator[ProductTrial]:
+    """The trials ``made`` of ``places`` with the first group of outputs, and with all others together.
+
+    With each of these where something in the program of them together is what they are refused for.
+    """
+    first, *rest = of
+    yield from _of_group(partial(made, outputs=first), places, reasons)
+    before = len(reasons)
+    if rest:
+        yield from _of_group(partial(made, outputs=[value for group in rest for value in group]), places, reasons)
+    if len(rest) > 1 and any(reason.ground in _OF_PROGRAM for reason in reasons[before:]):
+        for group in rest:
+            yield from _of_group(partial(made, outputs=group), places, reasons)
 
 
 def _of_group(
@@ -72,7 +84,7 @@ def _of_group(
             alone = made(places=some, resize=resize)
         if alone is not None:
             yield alone
-    of_walkers = any(reason.ground in _OF_WALKERS for reason in reasons[before:])
+    of_walkers = any(reason.ground in _OF_PROGRAM for reason in reasons[before:])
     if of_walkers and trial.marks and math.prod(trial.x.type.shape[: trial.walkers]) <= FEW_ENOUGH:
         del reasons[before:]
         yield from _of_group(made, places, reasons, resize=False)
