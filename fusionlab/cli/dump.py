@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 def command(source: dict[str, Any], out: str | None, console: Console, where: dict[str, Any]) -> dict[str, Any]:
     """Lower and compile a program; write jaxpr, StableHLO, optimised HLO and launch list; print what it costs."""
     from fusionlab.hlo.lowering import jaxpr_text
+    from fusionlab.ledger.ledger import thunk_text
     from fusionlab.report.tables.programs import print_footprint
     from fusionlab.study import compiled, lower, measure
 
@@ -40,7 +41,7 @@ def command(source: dict[str, Any], out: str | None, console: Console, where: di
     files = {
         "stablehlo.mlir": program.text,
         f"optimized-{given.target.name}.hlo.txt": made.optimized_hlo,
-        f"launches-{given.target.name}.txt": made.thunk_sequence,
+        f"launches-{given.target.name}.txt": thunk_text(made),
         f"figures-{given.target.name}.json": json.dumps(found.to_json(), indent=2) + "\n",
     }
     if isinstance(loaded, Workload):

@@ -42,16 +42,16 @@ def command(
 def explain(source: Source, kernel: str | None, refused: int, given: Circumstances, console: Console) -> dict[str, Any]:
     """Print the refusals by cause and the ``refused`` costliest ones; or, with ``kernel``, the details of that kernel.
 
-    InputError: XLA wrote no fusion dump (a CPU target, HLO text), or there is no launch called ``kernel``.
+    InputError: XLA's text has no record of fusions, or there is no launch called ``kernel``.
     """
     from fusionlab.facts.fusion_facts import FusionFacts, no_record, ops_by_scope
     from fusionlab.hlo.optimised.saved import HloFile
     from fusionlab.ledger.launch_rows import launch_rows
     from fusionlab.ledger.refusals import refusals
 
-    if kernel is None and (given.target.kind == "cpu" or isinstance(source, HloFile)):
+    if kernel is None and isinstance(source, HloFile):
         raise no_record(source.name, given.target.name)
-    made = make(source, given)
+    made = make(source, given, fusions=True)
     if kernel is not None:
         rows = launch_rows(made.compiled)
         known = refusals(made.compiled, rows)

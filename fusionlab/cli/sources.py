@@ -119,10 +119,10 @@ def require_program(source: Source, verb: str) -> Workload | Program:
     return source
 
 
-def make(source: Source, given: Circumstances, *, dump: bool = False) -> CompiledSource:
+def make(source: Source, given: Circumstances, *, dump: bool = False, fusions: bool = False) -> CompiledSource:
     """Lower and compile for ``given.target`` (from the cache if possible); HLO text is taken as it is.
 
-    ``dump`` is as for ``compile_program``.
+    ``dump`` and ``fusions`` are as for ``compile_program``.
     """
     from fusionlab.hlo.optimised.saved import HloFile
     from fusionlab.study import compiled, lower
@@ -131,7 +131,9 @@ def make(source: Source, given: Circumstances, *, dump: bool = False) -> Compile
         return _of_text(source, given.target)
     program = lower(source, given)
     given.progress(f"compile: {program.name} ({program.ops:,} ops) for {given.target.name}")
-    made = compiled(program, given, dump=dump)
+    if fusions and given.target.kind == "cpu":
+        given.progress("compile: with XLA's record of the CPU's fusions, in several times that of the compile alone")
+    made = compiled(program, given, dump=dump, fusions=fusions)
     given.progress("compile: read from the cache" if made.from_cache else f"compile: {made.compile_s:.1f} s")
     return CompiledSource(program, made)
 

@@ -5,6 +5,7 @@ All private compile interfaces of JAX and XLA are used here and nowhere else.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import tempfile
@@ -50,6 +51,12 @@ _SEVERAL_ON_CPU: dict[str, str | int | bool] = {
     "xla_cpu_collective_call_terminate_timeout_seconds": _WAITING_S,
 }
 """A CPU's virtual devices share its cores: a collective waits longer for the last of them than XLA's 40 s."""
+_FUSION_DUMP: dict[str, dict[str, str | int | bool]] = {
+    "cuda": {"xla_dump_hlo_pass_re": "priority-fusion"},
+    "cpu": {"xla_dump_hlo_pass_re": "^fusion$", "xla_dump_fusion_visualization": True},
+}
+_FRAMES = re.compile(r"const frames = (\[.*?\]);\n", re.DOTALL)
+"""The decisions of a fusion pass in the page that draws them: number of the drawing, label, marked node."""
 _KEPT_ARTIFACTS = re.compile(
     r"(before_optimizations|gpu_after_optimizations|cpu_after_optimizations|buffer-assignment|live-range|"
     r"memory-usage-report|thunk_sequence|thunk_sequence_after_thunk_passes|thunk_metadata|priority_fusion_dump)\.txt$"
@@ -71,14 +78,15 @@ class Compiled:
     """The result of compiling a program for a target.
 
     ``optimized_hlo`` is the scheduled module as text; ``thunk_sequence`` and ``thunk_metadata`` are XLA's own list of
-    launches ("" on the CPU, where XLA writes none), ``captured_thunks`` the same list after XLA has put runs of thunks
-    into CUDA graphs. ``priority_fusion`` are the decisions of the fusion pass, step by step, and ``fused_hlo`` the
-    module after it ("" on the CPU). ``buffer_assignment`` and ``live_ranges`` are XLA's texts of the place and time of
-    every array in memory ("" on the CPU without ``dump``). ``options`` are the compile options that were set.
-    ``artifacts`` (only with ``dump=True``) maps the ending of each text that XLA dumped to that text. ``compile_s`` is
-    the wall time of the compile itself, also when the record is ``from_cache``. ``serialized`` (only with
-    ``serialize=True``) is the executable as XLA writes it. ``estimates_are_of_target`` is False for foreign text whose
-    estimates of times XLA did not make for ``target``.
+    launches ("" on the CPU, whose list is in ``executable_bytes``), ``captured_thunks`` the same list after XLA has put
+    runs of thunks into CUDA graphs. ``priority_fusion`` are the decisions of the fusion pass, step by step, and
+    ``fused_hlo`` the module after it ("" on the CPU without ``fusions``). ``fusion_labels`` are the decisions of the
+    CPU's fusion pass, a line each ("" for GPUs and without ``fusions``). ``buffer_assignment`` and ``live_ranges`` are
+    XLA's texts of the place and time of every array in memory ("" on the CPU without ``dump``). ``options`` are the
+    compile options that were set. ``artifacts`` (only with ``dump=True``) maps the ending of each text that XLA dumped
+    to that text. ``compile_s`` is the wall time of the compile itself, also when the record is ``from_cache``.
+    ``serialized`` (only with ``serialize=True``) is the executable as XLA writes it. ``estimates_are_of_target`` is
+    False for foreign text whose estimates of times XLA did not make for ``target``.
     """
 
     name: str
@@ -100,11 +108,25 @@ class Compiled:
     estimates_are_of_target: bool = True
     buffer_assignment: str = field(default="", repr=False)
     live_ranges: str = field(default="", repr=False)
+    fusion_labels: str = field(default="", repr=False)
 
     @cached_property
     def module(self) -> HloModule:
         """``optimized_hlo``, parsed."""
         return parse_optimized(self.optimized_hlo)
+
+    @cached_property
+    def executable_bytes(self) -> bytes:
+        """The executable of an attached device as XLA writes it, b"" for an absent one. CompileError where XLA cannot,
+        as with a callback to Python."""
+        if self.executable is None:
+            return self.serialized
+        import jax
+
+        try:
+            return _serialized(self.executable.loaded, self.executable.devices[0].client)
+        except jax.errors.JaxRuntimeError as error:
+            raise CompileError(f"{self.name} for {self.target.name}: {_first_line(error)}") from error
 
     def run(self, *arrays: Any) -> list[Any]:
         """Run on NumPy (or JAX) arrays, one per argument; returns NumPy arrays.
@@ -126,11 +148,13 @@ def compile_program(
     options: Mapping[str, str | int | bool] | None = None,
     cache: CompileCache | None = None,
     serialize: bool = False,
+    fusions: bool = False,
 ) -> Compiled:
     """Compile ``program`` for ``target`` with XLA.
 
     ``options`` are XLA flags for this compile only, on top of the target's own. ``cache`` is used for absent targets
-    (whose compiles have no executable), unless the executable is asked for, as bytes, by ``serialize``. InputError: the
+    (whose compiles have no executable), unless the executable is asked for, as bytes, by ``serialize``. ``fusions``:
+    the CPU's fusion decisions, too, which XLA draws one by one, in several times that of the compile. InputError: the
     program was lowered for another platform, the CUDA plugin is missing, XLA rejects the target's spec, there are fewer
     devices than it is for. CompileError: XLA fails.
     """
@@ -141,7 +165,7 @@ def compile_program(
         )
     chosen = _options_of(target) | dict(options or {})
     if cache is None or target.attached or serialize:
-        return _compile(program, target, chosen, dump, serialize)
+        return _compile(program, target, chosen, dump, serialize, fusions)
     key = cache.key(program, target, chosen | {"dump": dump}, versions())
     found = cache.load(key, program, target)
     if found is None:
@@ -192,7 +216,12 @@ def _options_of(target: Target) -> dict[str, str | int | bool]:
 
 
 def _compile(
-    program: Program, target: Target, options: dict[str, str | int | bool], dump: bool, serialize: bool
+    program: Program,
+    target: Target,
+    options: dict[str, str | int | bool],
+    dump: bool,
+    serialize: bool,
+    fusions: bool = False,
 ) -> Compiled:
     jax_setup.load_jax()
     from fusionlab.codegen.executable import Executable
@@ -208,15 +237,15 @@ def _compile(
         options = _SEVERAL_ON_CPU | options
     with tempfile.TemporaryDirectory(prefix="fusionlab-xla-") as folder:
         dumped: dict[str, str | int | bool] = {}
-        if target.kind == "cuda" or dump:
+        if target.kind == "cuda" or dump or fusions:
             dumped = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True}
-        if target.kind == "cuda":
-            dumped["xla_dump_hlo_pass_re"] = "priority-fusion"
+        if target.kind == "cuda" or fusions:
+            dumped |= _FUSION_DUMP[target.kind]
         started = time.perf_counter()
         xla_executable, kept = _backend_compile(program, target, devices, options, dumped)
         compile_s = time.perf_counter() - started
         optimized_hlo = _optimized_text(xla_executable, Path(folder))
-        texts = _read_dump(Path(folder))
+        texts, labels = _read_dump(Path(folder)), fusion_labels(Path(folder))
     if target.kind == "cuda" and not texts.get("thunk_sequence.txt"):
         _log.warning("%s: XLA wrote no thunk sequence; launches will be counted from its HLO", program.name)
     stats = xla_executable.get_compiled_memory_stats()
@@ -237,7 +266,8 @@ def _compile(
         versions=versions(),
         captured_thunks=texts.get("thunk_sequence_after_thunk_passes.txt", ""),
         priority_fusion=texts.get("priority_fusion_dump.txt", "").partition("\nhlo_module_before_fusion:")[0],
-        fused_hlo=texts.get("after_priority-fusion.txt", ""),
+        fused_hlo=texts.get("after_fusion.txt", texts.get("before_fusion.txt", "")),
+        fusion_labels=labels,
         buffer_assignment=_ending(texts, "buffer-assignment.txt"),
         live_ranges=_ending(texts, "live-range.txt"),
         artifacts=texts if dump else {},
@@ -373,8 +403,8 @@ def _read_dump(folder: Path) -> dict[str, str]:
     first = "before_optimizations.txt"
     prefixes = [path.name.removesuffix(first) for path in folder.glob(f"*.{first}")]
     for path in sorted(folder.iterdir()):
-        if ".after_priority-fusion." in path.name:  # one of the HLO texts between passes; its ending has a number
-            ending = "after_priority-fusion.txt"
+        if between := re.search(r"\.(after|before)_(priority-)?fusion\.", path.name):  # its ending has a number
+            ending = f"{between[1]}_fusion.txt"
         elif _KEPT_ARTIFACTS.search(path.name):
             ending = next((path.name.removeprefix(each) for each in prefixes if path.name.startswith(each)), "")
         else:
@@ -382,3 +412,19 @@ def _read_dump(folder: Path) -> dict[str, str]:
         if ending:
             texts[ending] = path.read_text("utf-8", "replace")
     return texts
+
+
+def fusion_labels(folder: Path) -> str:
+    """The labels on the pages in ``folder`` of XLA:CPU's fusion pass, a line each: a page per computation, its steps in
+    order. CompileError for a page in another form."""
+    found: list[str] = []
+    for path in sorted(folder.glob("*_fusion.html")):
+        frames = _FRAMES.search(path.read_text("utf-8", "replace"))
+        try:
+            found += [str(label) for _, label, _ in json.loads(frames[1] if frames else "")]
+        except ValueError as error:
+            raise CompileError(
+                "this XLA writes its record of the CPU's fusions in another form, which fusionlab cannot read; use a "
+                "tested version of JAX (docs/limits.md), or a GPU target"
+            ) from error
+    return "\n".join(found)

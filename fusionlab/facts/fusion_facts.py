@@ -8,13 +8,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from fusionlab.bytesize import size_words
 from fusionlab.codegen.compile import Compiled
 from fusionlab.errors import InputError
 from fusionlab.facts.interface import Facts, counted, table_lines
 from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.stages import LEGEND
 from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
-from fusionlab.ledger.refusals import FusionRefusal, Refusals, by_cause, launches_refused, refusals, xla_estimates
+from fusionlab.ledger.refusals import (
+    FusionRefusal,
+    Refusals,
+    boundary_bytes,
+    by_cause,
+    launches_refused,
+    refusals,
+    xla_estimates,
+)
 from fusionlab.ledger.views import is_staged
 from fusionlab.report.tables import Table, time_words
 from fusionlab.report.tables.refusals import boundary_table, cause_table, refusal_lines, refusal_notes
@@ -42,7 +51,7 @@ class FusionFacts(Facts):
     def of(compiled: Compiled, program: Program | None, rows: tuple[LaunchRow, ...] | None = None) -> FusionFacts:
         """The refusals of ``compiled``; ``rows``, if passed, saves recomputing its ledger.
 
-        InputError where XLA wrote no record of its fusions: for the CPU, and in HLO text.
+        InputError where XLA wrote no record of its fusions: in HLO text, and for the CPU without ``fusions``.
         """
         rows = launch_rows(compiled) if rows is None else rows
         found = refusals(compiled, rows)
@@ -70,7 +79,8 @@ class FusionFacts(Facts):
         said = f"{where}: XLA refused {counted(len(found), 'fusion', 'fusions')} of "
         said += counted(self.dynamic_launches, "launch", "launches")
         known = [one.boundary_us for one in found if one.boundary_us is not None]
-        return f"{said}; the boundaries cost {time_words(sum(known))} (model)" if known else said
+        cost = f"cost {time_words(sum(known))}" if known else f"move {size_words(sum(map(boundary_bytes, found)))}"
+        return f"{said}; the boundaries {cost} (model)"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -130,6 +140,6 @@ def refusal_json(one: FusionRefusal, ops: Mapping[str, str]) -> dict[str, Any]:
 def no_record(name: str, target: str) -> InputError:
     """The error where XLA kept no record of its fusions."""
     return InputError(
-        f"{name} on {target}: XLA kept no record of its fusion decisions here; name a GPU target, and a function, a "
-        "model or a StableHLO file"
+        f"{name} on {target}: XLA kept no record of its fusion decisions here; name a function, a model or a StableHLO "
+        "file, which is compiled with one"
     )

@@ -29,6 +29,7 @@ from fusionlab.report.tables import (
     time_words,
     unit_for,
 )
+from fusionlab.report.tables.control_flow import control_lines
 
 _GROUPS = 6
 _GROUPS_OF_NOTEBOOK = 30
@@ -132,11 +133,7 @@ class LaunchFacts(Facts):
             lines.append(f"whether a CUDA graph holds them is not known of {unknown:,} launches")
         if loops := counts.unknown_trip_loops:
             lines.append(f"loops of unknown trip count, taken as one trip: {loops}")
-        if conditionals := counts.conditionals:
-            lines.append(
-                f"conditionals, each counted as its longest branch: {conditionals} (--json names the branches)"
-            )
-        return lines
+        return [*lines, *control_lines(self.record.control_flow)]
 
     def legend(self, *, sites: bool) -> tuple[str, ...]:
         """What the letters of stages mean, where they are shown: in groups, or in a table of ``sites``."""

@@ -21,7 +21,10 @@ _UPDATES = ("scatter", "dynamic-update-slice")
 
 @dataclass(frozen=True)
 class BufferCopy:
-    """One copy: ``name`` is its HLO instruction, ``bytes`` are of one run. ``cause`` is "" where it is not known."""
+    """One copy: ``name`` is its HLO instruction, ``bytes`` are of one run. ``cause`` is "" where it is not known.
+
+    ``is_copy`` is False for a kernel that only turns axes; ``to_host`` is True for the condition of a loop.
+    """
 
     name: str
     kind: str
@@ -32,6 +35,8 @@ class BufferCopy:
     scope: str
     op: str
     source: str
+    is_copy: bool
+    to_host: bool
 
 
 def buffer_copies(compiled: Compiled, origins: Origins) -> tuple[BufferCopy, ...]:
@@ -60,6 +65,8 @@ def _copies(compiled: Compiled, origins: Origins) -> Iterator[BufferCopy]:
             scope=read_name(origin.op_name).scope,
             op=origin.op,
             source=origin.source,
+            is_copy=_is_copy(site),
+            to_host=one.opcode == "while",
         )
 
 

@@ -1,11 +1,12 @@
 """The launch ledger: the launches of a compiled program, their counts, and the bytes that each launch moves.
 
-XLA writes its list of thunks when it compiles, for an absent GPU too (``codegen.compile``, ``thunks``).
+XLA writes its list of thunks when it compiles, for an absent GPU too (``codegen.compile``, ``thunks``); that of the CPU
+is in the executable (``cpu_thunks``).
 
 The rule: every leaf thunk other than a copy or a memset is one launch; the body of a loop counts times its trips; the
 condition of a loop whose trip count XLA knows never runs. A loop without a known count is taken as one trip (its
-condition runs, and the predicate is copied to the host) and is reported. Of a conditional's branches the one with the
-most launches counts.
+condition runs, and a GPU copies the predicate to the host) and is reported. Of a conditional's branches the one with
+the most launches counts.
 """
 
 from __future__ import annotations
@@ -16,10 +17,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fusionlab.codegen.compile import Compiled
+from fusionlab.errors import CompileError
 from fusionlab.hlo.optimised.parser import HloModule
 from fusionlab.ledger.copy_fusions import STATIC_SLICES_SINCE
+from fusionlab.ledger.cpu_thunks import parse_cpu_thunks
 from fusionlab.ledger.dataflow import instructions
-from fusionlab.ledger.thunks import SLICED, Section, Thunk, parse_thunks, scheduled_thunks
+from fusionlab.ledger.thunks import (
+    SLICED,
+    Section,
+    Thunk,
+    branches_of,
+    captured_control,
+    parse_thunks,
+    scheduled_thunks,
+)
 from fusionlab.ledger.traffic import Traffic, traffic_of
 
 _log = logging.getLogger(__name__)
@@ -59,6 +70,25 @@ class LaunchSite:
 
 
 @dataclass(frozen=True)
+class ControlSite:
+    """One loop or conditional, which runs ``runs`` times; names and ``path`` are as in ``LaunchSite``.
+
+    ``trips`` is the trip count of a loop, None where XLA does not know it. ``branches`` of a conditional are label,
+    computation ("" for unknown) and the launches of one run of each; ``counted`` is the label of the one that counts.
+    """
+
+    hlo_name: str
+    computation: str
+    path: tuple[str, ...]
+    runs: int
+    is_loop: bool
+    trips: int | None = None
+    branches: tuple[tuple[str, str, int], ...] = ()
+    counted: str = ""
+    in_cuda_graph: bool = False
+
+
+@dataclass(frozen=True)
 class LaunchCounts:
     """Totals of a ledger. ``dynamic_collectives`` are those of the launches that wait for other devices;
     ``unknown_trip_loops`` were taken as one trip, ``conditionals`` as their longest branch;
@@ -77,20 +107,30 @@ class LaunchCounts:
 
 def launches(compiled: Compiled) -> tuple[LaunchSite, ...]:
     """Every launch and copy of the program, in XLA's order."""
-    return tuple(_Ledger(compiled.module).sites(_thunks(compiled)[1], 1, ()))
+    return tuple(_Ledger(compiled).sites(_thunks(compiled)[1], 1, ()))
+
+
+def control_sites(compiled: Compiled) -> tuple[ControlSite, ...]:
+    """Every loop and conditional of the program, in XLA's order, the outer before the inner ones."""
+    captured = captured_control(compiled)
+    found = _Ledger(compiled).control(_thunks(compiled)[1], 1, ())
+    return tuple(replace(site, in_cuda_graph=at in captured) for at, site in enumerate(found))
 
 
 def count_launches(compiled: Compiled) -> LaunchCounts:
     """The totals of ``launches``."""
     source, thunks = _thunks(compiled)
-    sites = tuple(_Ledger(compiled.module).sites(thunks, 1, ()))
+    ledger = _Ledger(compiled)
+    sites = tuple(ledger.sites(thunks, 1, ()))
     launched, copied = ([site for site in sites if site.is_copy == is_copy] for is_copy in (False, True))
     return LaunchCounts(
         static_launches=sum(site.static for site in launched),
         dynamic_launches=sum(site.dynamic for site in launched),
         static_copies=sum(site.static for site in copied),
         dynamic_copies=sum(site.dynamic for site in copied),
-        unknown_trip_loops=sum(site.kind == _TO_HOST for site in copied),
+        unknown_trip_loops=sum(
+            one.kind == "kWhile" and ledger.trips(one) is None for top in thunks for one in top.walk()
+        ),
         conditionals=sum(one.kind == "kConditional" for top in thunks for one in top.walk()),
         launch_source=source,
         bytes_accessed=sum(site.dynamic * (site.operand_bytes + site.result_bytes) for site in launched),
@@ -98,22 +138,56 @@ def count_launches(compiled: Compiled) -> LaunchCounts:
     )
 
 
+def thunk_text(compiled: Compiled) -> str:
+    """XLA's thunk list as text: as XLA prints it for a GPU; for the CPU, kind and HLO instruction of each thunk."""
+    return compiled.thunk_sequence or "".join(f"{line}\n" for line in _lines(_thunks(compiled)[1], ""))
+
+
+def _lines(thunks: tuple[Thunk, ...], indent: str) -> Iterator[str]:
+    for thunk in thunks:
+        yield f"{indent}{thunk.description or thunk.kind} {thunk.hlo_name}".rstrip()
+        for section in thunk.sections:
+            yield from [f"{indent}  {section.name}:"] if section.name else []
+            yield from _lines(section.thunks, indent + "    ")
+
+
 def _thunks(compiled: Compiled) -> tuple[str, tuple[Thunk, ...]]:
     """The source of the launches and its tree: XLA's thunk list, or its scheduled HLO if there is none to be read."""
-    if compiled.thunk_sequence.strip():
-        try:
+    try:
+        if compiled.thunk_sequence.strip():
             return THUNK_SEQUENCE, parse_thunks(compiled.thunk_sequence, compiled.thunk_metadata)
-        except ValueError as error:
-            _log.warning("%s: counting launches from the scheduled HLO: %s", compiled.name, error)
+        if compiled.target.kind == "cpu" and compiled.executable is not None:
+            return THUNK_SEQUENCE, parse_cpu_thunks(compiled.executable_bytes)
+    except (ValueError, CompileError) as error:
+        _log.warning("%s: counting launches from the scheduled HLO: %s", compiled.name, error)
     made_by = re.search(r"jaxlib (\d+)\.(\d+)\.(\d+)", compiled.versions)  # "" for text of others
     static_slices = made_by is None or tuple(map(int, made_by.groups())) >= STATIC_SLICES_SINCE
     return SCHEDULED_HLO, scheduled_thunks(compiled.module, compiled.target.kind == "cuda", static_slices)
 
 
+@dataclass(frozen=True)
+class _Branch:
+    """A branch of a conditional: its computation, its thunks, and the sites of one run."""
+
+    computation: str
+    thunks: tuple[Thunk, ...]
+    sites: tuple[LaunchSite, ...]
+
+    @property
+    def launches(self) -> int:
+        return sum(one.dynamic for one in self.sites if not one.is_copy)
+
+
 class _Ledger:
-    def __init__(self, module: HloModule) -> None:
-        self._module = module
-        self._places = {one.name: (computation, one) for computation, one in instructions(module)}
+    def __init__(self, compiled: Compiled) -> None:
+        self._module: HloModule = compiled.module
+        self._on_gpu = compiled.target.kind == "cuda"
+        self._places = {one.name: (computation, one) for computation, one in instructions(self._module)}
+
+    def trips(self, loop: Thunk) -> int | None:
+        """The trip count of a loop where XLA knows it."""
+        place = self._places.get(loop.hlo_name)
+        return place[1].known_trip_count if place and place[1].opcode == "while" else None
 
     def sites(self, thunks: tuple[Thunk, ...], runs: int, path: tuple[str, ...]) -> Iterator[LaunchSite]:
         for thunk in thunks:
@@ -140,23 +214,72 @@ class _Ledger:
         return replace(fusion, sections=(Section("", (replace(leaves[0], hlo_name=calls[0]),)),))
 
     def _loop(self, loop: Thunk, runs: int, path: tuple[str, ...]) -> Iterator[LaunchSite]:
-        place = self._places.get(loop.hlo_name)
-        trips = place[1].known_trip_count if place and place[1].opcode == "while" else None
+        place, trips = self._places.get(loop.hlo_name), self.trips(loop)
         inside = (*path, loop.hlo_name or f"thunk {loop.id}")
         for section in loop.sections:
             known = 0 if section.name == "condition" else trips
             yield from self.sites(section.thunks, runs * (1 if trips is None else known or 0), inside)
-        if trips is None:
+        if trips is None and self._on_gpu:
             computation = place[0].name if place else ""
             yield LaunchSite(loop.hlo_name, _TO_HOST, runs, 0, runs, True, computation, inside, 1, 1)
 
-    def _branches(self, conditional: Thunk, runs: int, path: tuple[str, ...]) -> Iterator[LaunchSite]:
+    def _longest(self, conditional: Thunk, path: tuple[str, ...]) -> tuple[str, dict[str, _Branch]]:
+        """The label of the branch with most launches, and every branch by its label."""
         name = conditional.hlo_name or f"thunk {conditional.id}"
-        branches = [tuple(self.sites(one.thunks, 1, (*path, f"{name}:{one.name}"))) for one in conditional.sections]
-        longest = max(branches, key=lambda sites: sum(one.dynamic for one in sites if not one.is_copy), default=())
-        for branch in branches:
-            times = runs if branch is longest else 0
-            for site in branch:
+        branches = {
+            label: _Branch(where, thunks, tuple(self.sites(thunks, 1, (*path, f"{name}:{label}"))))
+            for label, where, thunks in self._parts(conditional)
+        }
+        return max(branches, key=lambda label: branches[label].launches, default=""), branches
+
+    def _parts(self, conditional: Thunk) -> list[tuple[str, str, tuple[Thunk, ...]]]:
+        """Label, computation ("" for unknown) and thunks of each branch.
+
+        The labels are those of the HLO: XLA's list calls the first branch false, and in the HLO that is the true one.
+        """
+        place = self._places.get(conditional.hlo_name)
+        labels = {where: label for label, where in branches_of(place[1])} if place else {}
+        places = [self._home(section.thunks) for section in conditional.sections]
+        left = [where for where in labels if where not in places]
+        if len(left) == 1 == places.count(""):
+            places[places.index("")] = left[0]
+        if len(set(places)) < len(places) or not set(places) <= set(labels):
+            return [(section.name, "", section.thunks) for section in conditional.sections]
+        found = zip(places, conditional.sections, strict=True)
+        return [(labels[where], where, section.thunks) for where, section in found]
+
+    def _home(self, thunks: tuple[Thunk, ...]) -> str:
+        """The computation that a sequence of thunks runs; "" where no thunk has a name."""
+        named = (one.hlo_name for top in thunks for one in top.walk() if one.hlo_name in self._places)
+        return next((self._places[name][0].name for name in named), "")
+
+    def control(self, thunks: tuple[Thunk, ...], runs: int, path: tuple[str, ...]) -> Iterator[ControlSite]:
+        """The loops and conditionals among ``thunks``, which run ``runs`` times, and inside them."""
+        for thunk in thunks:
+            inside, times = path, {one.name: runs for one in thunk.sections}
+            name = thunk.hlo_name or f"thunk {thunk.id}"
+            where = self._places[thunk.hlo_name][0].name if thunk.hlo_name in self._places else ""
+            if thunk.kind == "kWhile":
+                trips = self.trips(thunk)
+                yield ControlSite(name, where, path, runs, True, trips)
+                inside = (*path, name)
+                times = {"condition": runs if trips is None else 0, "body": runs * (1 if trips is None else trips)}
+            elif thunk.kind == "kConditional":
+                counted, branches = self._longest(thunk, path)
+                sizes = tuple((label, branch.computation, branch.launches) for label, branch in branches.items())
+                yield ControlSite(name, where, path, runs, False, None, sizes, counted)
+                for label, branch in branches.items():
+                    within = (*path, f"{name}:{label}")
+                    yield from self.control(branch.thunks, runs if label == counted else 0, within)
+                continue
+            for section in thunk.sections:
+                yield from self.control(section.thunks, times[section.name], inside)
+
+    def _branches(self, conditional: Thunk, runs: int, path: tuple[str, ...]) -> Iterator[LaunchSite]:
+        counted, branches = self._longest(conditional, path)
+        for label, branch in branches.items():
+            times = runs if label == counted else 0
+            for site in branch.sites:
                 yield replace(site, trip_count=times * site.trip_count, dynamic=times * site.dynamic)
 
     def _site(self, thunk: Thunk, runs: int, path: tuple[str, ...]) -> LaunchSite:

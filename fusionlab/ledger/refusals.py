@@ -2,12 +2,7 @@
 
 XLA has times only where it weighed a fusion. For all refusals alike, the cost of the boundary is modelled in XLA's own
 terms: one launch (1 us) and the producer's result written and read once over the target's memory bandwidth. Of an
-update in place, that is the update.
-
-The dump (``FusionProcessDumpProto`` in text form) lists the steps of the fusion pass: ``fusion`` (a producer went into
-a consumer, which may get a new name), ``producer_ineligible`` (with the reason) and ``update_priority`` (XLA's estimate
-in microseconds of producer and consumers unfused and fused; a fusion that would be slower is refused). The last step of
-a producer that remains at the end is the refusal.
+update in place, that is the update. Of the CPU there is no bandwidth: its boundaries have bytes alone.
 """
 
 from __future__ import annotations
@@ -21,7 +16,8 @@ from typing import Any
 from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.name_stacks import read_name
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction, parse_optimized
-from fusionlab.ledger.dataflow import behind_views, instructions, members, readers
+from fusionlab.ledger.dataflow import VIEWS, behind_views, instructions, members, readers
+from fusionlab.ledger.fusion_steps import FusionStep, read_labels, read_steps
 from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
 from fusionlab.ledger.model_time import LAUNCH_US, ceilings_of
 from fusionlab.ledger.origins import Origins
@@ -89,16 +85,18 @@ class Refusals:
 
 
 def refusals(compiled: Compiled, rows: tuple[LaunchRow, ...] | None = None) -> Refusals | None:
-    """Every kernel boundary that XLA refused to remove; None if XLA wrote no dump (the CPU).
+    """Every kernel boundary that XLA refused to remove; None if XLA wrote no dump (for the CPU, unless asked for it).
 
     ``rows``, if passed, saves recomputing the ledger.
     """
-    if not compiled.priority_fusion or not compiled.fused_hlo:
+    on_cpu = compiled.target.kind == "cpu"
+    if not compiled.fused_hlo or not (compiled.priority_fusion or on_cpu):
         return None
     by_name = {row.name: row for row in (launch_rows(compiled) if rows is None else rows)}
     names = KernelNames(parse_optimized(compiled.fused_hlo), compiled.module, frozenset(by_name))
     # A producer that is in no module was fused into another one, which has a decision of its own.
-    steps = [step for step in read_steps(compiled.priority_fusion) if step.producer in names.places]
+    decided = read_labels(compiled.fusion_labels) if on_cpu else read_steps(compiled.priority_fusion)
+    steps = [step for step in decided if step.producer in names.places and (not on_cpu or _is_boundary(step, names))]
     outcomes = [_refusal(step, names, by_name) for step in steps]
     found = [one for one in outcomes if isinstance(one, FusionRefusal)]
     became = Counter(one for one in outcomes if isinstance(one, str))
@@ -114,7 +112,34 @@ def refusals(compiled: Compiled, rows: tuple[LaunchRow, ...] | None = None) -> R
         launches=len(runs),
         launches_refused=len(runs & {one.kernel for one in found}),
     )
-    return Refusals(tuple(sorted(found, key=lambda one: (-(one.boundary_us or 0.0), one.producer))), coverage)
+    return Refusals(tuple(sorted(found, key=_costliest_first)), coverage)
+
+
+def _costliest_first(one: FusionRefusal) -> tuple[float, int, str]:
+    return -(one.boundary_us or 0.0), -boundary_bytes(one), one.producer
+
+
+def boundary_bytes(one: FusionRefusal) -> int:
+    """Bytes that are written and read at the boundary over all trips (model)."""
+    return one.dynamic_launches * (one.result_bytes + one.read_bytes)
+
+
+def _is_boundary(step: FusionStep, names: KernelNames) -> bool:
+    """True if a pair of XLA:CPU's is one of kernels: no constant, no result of the program, no body of a reduction."""
+    computation, producer = names.places[step.producer]
+    return producer.opcode != "constant" and computation.name in names.running and bool(_reading(step, names))
+
+
+def _reading(step: FusionStep, names: KernelNames) -> list[Instruction]:
+    """The readers that a refusal is about, through views. A result that is handed on is no reader of a pair."""
+    every = names.readers(step.producer)
+    if not step.consumers:
+        return every
+    computation = names.places[step.producer][0]
+    decided = [computation.by_name[name] for name in step.consumers if name in computation.by_name]
+    behind = {one.name for view in decided if view.opcode in VIEWS for one in readers(computation, view.name)}
+    named = behind | {one.name for one in decided}
+    return [one for one in every if one.name in named and one.opcode != "tuple"]
 
 
 def _with_cost(one: FusionRefusal, compiled: Compiled, producers: Mapping[str, int]) -> FusionRefusal:
@@ -133,7 +158,7 @@ def _refusal(step: FusionStep, names: KernelNames, rows: Mapping[str, LaunchRow]
         return "not_joined"
     if row.dynamic_launches == 0:
         return "idle"
-    reading = names.readers(step.producer)
+    reading = _reading(step, names)
     kernels = [names.kernel(one.name) or f"{one.opcode} {one.name}" for one in reading]
     consumers = tuple(dict.fromkeys(name for name in kernels if name != kernel))
     if reading and not consumers:
@@ -183,9 +208,9 @@ def _read_bytes(
 def _cause(step: FusionStep, producer: Instruction, reading: Sequence[Instruction]) -> str:
     """XLA's reason; where it calls the consumer or producer not fusible, with the kind of that one."""
     kinds: list[str] = []
-    if step.reason == "the producer is not fusible":
+    if step.reason in _OF_THE_PRODUCER:
         kinds = [_what(producer)]
-    elif step.reason in ("the consumer is not fusible", "not fusing because there are only bitcast users"):
+    elif step.reason in _OF_THE_CONSUMER:
         kinds = sorted({_what(reader) for reader in reading})[:3]
     return f"{step.reason}: {', '.join(kinds)}" if kinds else step.reason
 
@@ -198,44 +223,14 @@ def _what(one: Instruction) -> str:
     )
 
 
+_OF_THE_PRODUCER = ("the producer is not fusible", "Producer is not loop-fusible")
+_OF_THE_CONSUMER = (
+    "the consumer is not fusible",
+    "not fusing because there are only bitcast users",
+    "Not fusing: not found a fusible case",
+)
+"""XLA's reasons that are due to the kind of one of the two, for GPUs and for the CPU."""
 _PASSES_ON = ("tuple", "while", "conditional", "call")
-SLOWER = "XLA's cost model says that fused is slower"
-_STEP = re.compile(r"fusion_steps \{\n  (\w+) \{\n(.*?)\n  \}\n\}", re.DOTALL)
-_FIELD = re.compile(r'(\w+): (?:"((?:[^"\\]|\\.)*)"|(\S+))')
-
-
-@dataclass(frozen=True)
-class FusionStep:
-    """One refusal in the dump: ``reason`` is XLA's (or SLOWER); times are per run, None where XLA reported none."""
-
-    producer: str
-    reason: str
-    us_unfused: float | None = None
-    us_fused: float | None = None
-
-
-def read_steps(dump: str) -> tuple[FusionStep, ...]:
-    """The last decision about every producer that was not fused away, in the order of the dump.
-
-    A consumer that absorbs a producer and is renamed keeps its own refusal until XLA decides about it again.
-    """
-    last: dict[str, FusionStep] = {}
-    for match in _STEP.finditer(dump):
-        fields = {name: text or bare for name, text, bare in _FIELD.findall(match[2])}
-        producer = fields.get("producer_name", "")
-        last.pop(producer, None)
-        if match[1] == "fusion":
-            fused, consumer = fields.get("fusion_name", ""), fields.get("consumer_name", "")
-            if fused and fused != consumer and consumer in last:
-                last[fused] = replace(last.pop(consumer), producer=fused)
-        elif match[1] == "producer_ineligible":
-            last[producer] = FusionStep(producer, fields.get("reason", "no reason given"))
-        elif match[1] == "update_priority":
-            # The text form leaves out a field that is zero.
-            unfused, fused = float(fields.get("us_unfused", 0)), float(fields.get("us_fused", 0))
-            if fused >= unfused and fused > 0:
-                last[producer] = FusionStep(producer, SLOWER, unfused, fused)
-    return tuple(last.values())
 
 
 def xla_estimates(found: Sequence[FusionRefusal]) -> dict[str, Any]:
@@ -274,10 +269,11 @@ def by_cause(found: Sequence[FusionRefusal]) -> list[dict[str, Any]]:
                 "kernels": len({one.kernel for one in same}),
                 "dynamic_launches": launches_refused([one for one in same if counted[one.kernel] is one]),
                 "boundary_us": sum(known) if known else None,
+                "boundary_bytes": sum(map(boundary_bytes, same)),
                 "xla": xla_estimates(same),
             }
         )
-    return sorted(groups, key=lambda group: -(group["boundary_us"] or 0.0))
+    return sorted(groups, key=lambda group: (-(group["boundary_us"] or 0.0), -group["boundary_bytes"]))
 
 
 _NOT_NAMED = ("parameter", "constant")
@@ -292,13 +288,15 @@ class KernelNames:
     fused into it, and then by opcode, op_name and size of its results.
 
     ``fused`` is the module after fusion, of which ``origins`` are the origins, ``final`` the compiled one, ``launches``
-    the names of its launches. ``places`` has every instruction of ``fused`` by name, with its computation.
+    the names of its launches. ``places`` has every instruction of ``fused`` by name, with its computation; ``running``
+    are the computations that run step by step: the entry, bodies, conditions, branches.
     """
 
     def __init__(self, fused: HloModule, final: HloModule, launches: frozenset[str]) -> None:
         self.fused = fused
         self.origins = Origins(fused)
         self.places = {one.name: (computation, one) for computation, one in instructions(fused)}
+        self.running = set(_running(fused, fused.entry.name))
         self._of_member: dict[str, str] = {}
         self._of_stem: dict[str, set[str]] = {}
         self._of_result: dict[_Result, set[str]] = {}
@@ -356,8 +354,10 @@ class KernelNames:
 
 
 def _results(module: HloModule, one: Instruction) -> Iterator[_Result]:
-    """Opcode, op_name and number of elements of each result of a fusion, looked at through views."""
+    """Opcode, op_name and number of elements of each result of a fusion, looked at through views, or of a single op."""
     if not one.is_fusion or not one.called:
+        if one.op_name and not one.shape.is_tuple:
+            yield one.opcode, one.op_name, one.shape.size
         return
     computation = module.computations[one.called[0]]
     root = computation.root
@@ -365,6 +365,14 @@ def _results(module: HloModule, one: Instruction) -> Iterator[_Result]:
         found = computation.by_name[behind_views(computation, name)[0]]
         if found.op_name and not found.shape.is_tuple:
             yield found.opcode, found.op_name, found.shape.size
+
+
+def _running(module: HloModule, name: str) -> Iterator[str]:
+    yield name
+    for one in module.computations[name].instructions:
+        if one.opcode in _PASSES_ON:
+            for inside in one.called:
+                yield from _running(module, inside)
 
 
 def _stem(name: str) -> str:

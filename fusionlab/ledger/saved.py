@@ -17,6 +17,7 @@ from typing import Any
 from fusionlab.codegen.compile import Compiled
 from fusionlab.errors import InputError
 from fusionlab.hlo.name_stacks import read_name
+from fusionlab.ledger.control_flow import ControlFact, control_facts
 from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
 from fusionlab.ledger.ledger import LaunchSite, count_launches, launches
 from fusionlab.ledger.origins import Origins
@@ -63,7 +64,8 @@ class LedgerRecord:
     """The ledger of one program on one target.
 
     ``temp_bytes`` is XLA's temporary memory, None where it is not known (HLO text); ``refusals`` is None where XLA kept
-    no record. Loops of unknown trip count are taken as one trip, conditionals as their longest branch.
+    no record. Loops of unknown trip count are taken as one trip, conditionals as their longest branch, which
+    ``control_flow`` names.
     """
 
     name: str
@@ -77,6 +79,7 @@ class LedgerRecord:
     argument_bytes: int | None
     unknown_trip_loops: int
     conditionals: int
+    control_flow: tuple[ControlFact, ...] = ()
 
     @property
     def dynamic_launches(self) -> int:
@@ -108,6 +111,7 @@ class LedgerRecord:
             **fields,
             "rows": [row.to_json() for row in self.rows],
             "copies": [dataclasses.asdict(copy) for copy in self.copies],
+            "control_flow": [dataclasses.asdict(one) for one in self.control_flow],
             "refusals": None if refused is None else [dataclasses.asdict(one) for one in refused],
         }
 
@@ -132,6 +136,7 @@ def ledger_record(compiled: Compiled, *, memory_known: bool = True) -> LedgerRec
         argument_bytes=compiled.memory.argument_bytes if memory_known else None,
         unknown_trip_loops=counts.unknown_trip_loops,
         conditionals=counts.conditionals,
+        control_flow=control_facts(compiled, origins),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The execution tree of XLA: from its thunk list where it writes one (GPUs), else from the scheduled HLO (the CPU).
+"""The execution tree of XLA: from its thunk list where it prints one (GPUs), else from the scheduled HLO.
 
 A line of ``*.thunk_sequence.txt`` is ``007: kCustomKernel [prev=.. | next=..] wrapped_tanh grid: ..``. Nesting shows in
 the indentation, with four oddities of the printer: ``condition:`` is never indented, the first thunk inside a
@@ -152,7 +152,7 @@ class _Schedule:
         if one.opcode == "while":
             kind, parts = "kWhile", _named_parts(one, {"condition": "condition", "body": "body"})
         elif one.opcode == "conditional":
-            kind, parts = "kConditional", _branches(one)
+            kind, parts = "kConditional", branches_of(one)
         elif one.opcode in ("call", "async-start"):
             kind, parts = "kSequential", [("", name) for name in one.called]
         elif self.on_gpu and (inside := sliced_call(self.module, one)) is not None:
@@ -180,7 +180,7 @@ def _leaf_kind(one: Instruction) -> str:
     return "kCopy" if one.opcode in ("copy", "copy-start") else one.opcode
 
 
-def _branches(conditional: Instruction) -> list[tuple[str, str]]:
+def branches_of(conditional: Instruction) -> list[tuple[str, str]]:
     """The label and the computation of each branch: XLA prints those of a predicate by name, others as a list."""
     if "branch_computations" not in conditional.attributes:
         return _named_parts(conditional, {"false_branch": "false_computation", "true_branch": "true_computation"})
@@ -210,6 +210,24 @@ def captured_thunks(compiled: Compiled) -> dict[int, bool]:
     if len(before) != len(after):
         return _unknown(compiled, f"{len(before)} thunks before capture, {len(after)} after it")
     return {thunk.id: inside for (thunk, _), (_, inside) in zip(before, after, strict=True)}
+
+
+def captured_control(compiled: Compiled) -> frozenset[int]:
+    """The loops and conditionals inside a command buffer, by their position among all of them in XLA's list."""
+    try:
+        tops = parse_thunks(compiled.captured_thunks, "") if compiled.captured_thunks.strip() else ()
+    except ValueError:
+        return frozenset()
+    inside = list(_control(tops, False))
+    return frozenset(at for at, is_captured in enumerate(inside) if is_captured)
+
+
+def _control(thunks: Sequence[Thunk], inside: bool) -> Iterator[bool]:
+    for thunk in thunks:
+        if thunk.kind in ("kWhile", "kConditional"):
+            yield inside
+        for section in thunk.sections:
+            yield from _control(section.thunks, inside or thunk.kind == "kCommandBuffer")
 
 
 def _unknown(compiled: Compiled, why: str) -> dict[int, bool]:

@@ -43,6 +43,16 @@ def traffic_of(module: HloModule, computation: Computation, instruction: Instruc
     return Traffic(read, data_bytes(instruction))
 
 
+def updates_in_place(module: HloModule, computation: Computation, instruction: Instruction) -> list[tuple[int, int]]:
+    """The bytes that one run of ``instruction`` updates in place and those of the whole array, for each such result."""
+    if instruction.is_fusion:
+        inside = module.computations[instruction.called[0]]
+        return [(updated, inside.by_name[name].shape.byte_size) for name, (_, updated) in _in_place(inside).items()]
+    if instruction.opcode in _UPDATE_A_PART and any(name in computation.by_name for name in instruction.operands):
+        return [(_update_bytes(computation, instruction), data_bytes(instruction))]
+    return []
+
+
 def reads_of(module: HloModule, computation: Computation, instruction: Instruction) -> dict[str, int]:
     """Operand name to the bytes of it that one run of ``instruction`` reads."""
     read: dict[str, int] = {}

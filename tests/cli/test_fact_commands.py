@@ -126,6 +126,21 @@ def test_hlo_text_has_no_record_of_fusions_and_no_stablehlo(estimated, console):
         replays(source, True, A100, console)
 
 
+def test_explain_of_a_cpu_program_is_xlas_record(cli, as_json, lowered, tmp_path):
+    program = lowered(lambda x: jnp.sort(jnp.tanh(x) @ x.T) * 2 + 1, jnp.ones((64, 64)))
+    path = tmp_path / "small.mlir"
+    path.write_text(program.text)
+    printed = cli("explain", path, "--target", "cpu").stdout
+    assert "Producer is not loop-fusible: sort" in printed
+    assert "written and read, of" in printed
+    document = as_json("explain", path, "--target", "cpu")
+    assert sum(group["refusals"] for group in document["causes"]) == document["join"]["joined"] >= 2
+    text = tmp_path / "cpu.hlo"
+    text.write_text(make(program, CPU).compiled.optimized_hlo)
+    failed = cli("explain", text, code=2)
+    assert "no record of its fusion decisions" in failed.stderr
+
+
 def test_a_cpu_text_is_the_cpus_and_unknown_times_are_dashes(cli, as_json, lowered, tmp_path):
     program = lowered(lambda x: jnp.sort(jnp.tanh(x) @ x.T) * 2 + 1, jnp.ones((8, 8)))
     path = tmp_path / "cpu.hlo"

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fusionlab.codegen.compile import compile_program
+from fusionlab.codegen.compile import compile_program, fusion_labels
 from fusionlab.codegen.targets import Target, load_target
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.program import Program
@@ -184,3 +184,13 @@ def test_a_division_of_constants_by_zero_is_refused_before_it_ends_the_process(o
     program = program_of_text(f"func.func public @main() -> tensor<2xi32> {{{body}\n}}")
     with pytest.raises(CompileError, match=f"divided by 0: stablehlo.{op}"):
         compile_program(program, load_target("cpu"))
+
+
+@pytest.mark.parametrize("page", ["const dots = [];\n", "const frames = [[0, 1];\n", "const frames = [[0]];\n"])
+def test_a_record_of_fusions_in_another_form_is_an_error(page, tmp_path):
+    good = 'const frames = [[0, "Not fusing |a| into |b| as it isn\'t", ""], [1, "Fused |c| into |d| inside", ""]];\n'
+    (tmp_path / "main.1.module_0001.f._fusion.html").write_text(good)
+    assert fusion_labels(tmp_path) == "Not fusing |a| into |b| as it isn't\nFused |c| into |d| inside"
+    (tmp_path / "region.module_0001.f._fusion.html").write_text(page)
+    with pytest.raises(CompileError, match="in another form"):
+        fusion_labels(tmp_path)

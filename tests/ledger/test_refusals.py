@@ -3,10 +3,14 @@
 import dataclasses
 import json
 
+import jax
+import jax.numpy as jnp
 import pytest
 
+from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
-from fusionlab.ledger.refusals import SLOWER, FusionStep, read_steps, refusals
+from fusionlab.ledger.fusion_steps import SLOWER, FusionStep, read_labels, read_steps
+from fusionlab.ledger.refusals import boundary_bytes, refusals
 from tests.ledger.by_hand import compiled_of, text_of
 
 
@@ -49,6 +53,54 @@ def test_refusals_are_found_again_in_the_final_program(compiled):
     assert found["dot"].result_bytes == 4096  # without cuBLAS's scratch
     bandwidth = compiled.target.peaks.memory_bytes_per_s
     assert slower.boundary_us == pytest.approx(1 + 1e6 * 2 * 4096 / bandwidth)
+
+
+LABELS = """\
+Not fusing |tanh| into |mul| as expensive producer would be duplicated ; multi-output fusion not supported by this pass
+Not fusing |dot| into |tanh| as Producer is not loop-fusible. ; multi-output fusion not supported by this pass
+About to fuse |add| into |mul| inside InstructionFusion with may_duplicate=1
+Fused |add| into |add_mul_fusion| inside InstructionFusion with may_duplicate=1
+Not fusing |other| into |add_mul_fusion| as Code duplication too high ; no
+About to fuse |cos| into |tanh| inside InstructionFusion with may_duplicate=1
+Fused |cos| into |cos_tanh_fusion| inside InstructionFusion with may_duplicate=1
+Not fusing |dot| into |add_mul_fusion| as Producer is not loop-fusible. ; no
+About to fuse |other| into |add_mul_fusion| inside InstructionFusion with may_duplicate=1
+Fused |other| into |add_mul_fusion| inside InstructionFusion with may_duplicate=1
+Unnamed state"""
+
+
+def test_pairs_of_the_cpu_follow_renamed_fusions_and_have_one_refusal_per_reason():
+    assert set(read_labels(LABELS)) == {
+        FusionStep("cos_tanh_fusion", "expensive producer would be duplicated", consumers=("add_mul_fusion",)),
+        FusionStep("dot", "Producer is not loop-fusible", consumers=("cos_tanh_fusion", "add_mul_fusion")),
+    }
+    assert read_labels("") == ()
+
+
+def on_the_cpu(lowered, function, *arguments):
+    return refusals(compile_program(lowered(function, *arguments), load_target("cpu"), fusions=True))
+
+
+def test_refusals_of_the_cpu_are_of_kernels_and_have_xlas_reasons(lowered):
+    def function(x):
+        h, _ = jax.lax.scan(lambda h, t: (jnp.tanh(h @ x + t), None), x[0], x)
+        return jnp.exp(h) @ x, jnp.cumsum(h), jnp.sort(h) * 2
+
+    given = on_the_cpu(lowered, function, jnp.ones((64, 64)))
+    found = {(one.op, one.cause): one for one in given.found}
+    assert all(one.source.startswith("test_refusals.py") and one.boundary_us is None for one in given.found)
+    assert found["sort", "Producer is not loop-fusible: sort"].result_bytes == 256
+    inside = [one for one in given.found if one.dynamic_launches == 64]
+    assert inside
+    assert all(one.result_bytes == 256 and one.consumers for one in inside)
+    assert not any("tuple" in reader or "constant" in reader for one in given.found for reader in one.consumers)
+    assert given.coverage.joined == len(given.found)
+    assert [boundary_bytes(one) for one in given.found] == sorted(map(boundary_bytes, given.found), reverse=True)
+
+
+def test_a_program_of_one_kernel_has_no_refusal_and_an_unasked_record_is_none(lowered):
+    assert on_the_cpu(lowered, lambda x: jnp.tanh(x) * 2 + 1, jnp.ones(300)).found == ()
+    assert refusals(compile_program(lowered(jnp.tanh, jnp.ones(300)), load_target("cpu"))) is None
 
 
 def test_no_dump_no_refusals():

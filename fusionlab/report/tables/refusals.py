@@ -6,21 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fusionlab.bytesize import size_words
-from fusionlab.ledger.refusals import FusionRefusal
-from fusionlab.report.tables import TIMES, UNKNOWN, Table, milliseconds, time_words, unit_for
+from fusionlab.ledger.refusals import FusionRefusal, boundary_bytes
+from fusionlab.report.tables import BYTES, TIMES, UNKNOWN, Table, milliseconds, time_words, unit_for
 
 _MOST_READERS = 3
 
 
 def cause_table(causes: Sequence[Mapping[str, Any]], title: str = "") -> Table:
-    """Refusals by cause (``ledger.refusals.by_cause``), in the unit of time that fits the costliest."""
-    unit, per = unit_for(max((group["boundary_us"] or 0.0 for group in causes), default=0.0), TIMES)
+    """Refusals by cause (``ledger.refusals.by_cause``), in the unit of time that fits the costliest; of bytes where no
+    boundary has a time (the CPU)."""
+    timed = any(group["boundary_us"] is not None for group in causes)
+    what, units = ("boundary_us", TIMES) if timed else ("boundary_bytes", BYTES)
+    unit, per = unit_for(max((group[what] or 0.0 for group in causes), default=0.0), units)
     rows = [
         [
             f"{group['cause']}{weighed(group['xla'])}",
             f"{group['refusals']:,}",
             f"{group['dynamic_launches']:,}",
-            milliseconds(group["boundary_us"], per=per),
+            milliseconds(group[what], per=per),
         ]
         for group in causes
     ]
@@ -52,11 +55,20 @@ def refusal_notes(document: Mapping[str, Any]) -> list[str]:
     known = [group["boundary_us"] for group in document["causes"] if group["boundary_us"] is not None]
     join, xla = document["join"], document["xla_estimates"]
     stages = f", {join['with_stage']} to a stage" if document["staged"] else ""
-    return [
+    priced = [
         f"boundaries: {time_words(sum(known)) if known else UNKNOWN} in all, of {document['dynamic_launches']:,} "
         "launches (model: 1 us per launch, and the producer's result written and read once at the target's bandwidth)",
         f"XLA's own estimates: it weighed {xla['refusals_with']} of {join['joined']} refusals"
         f"{weighed(xla)}; of the other {xla['refusals_without']} it says nothing about time",
+    ]
+    moved = sum(group["boundary_bytes"] for group in document["causes"])
+    on_cpu = [
+        f"boundaries: {size_words(moved)} written and read, of {document['dynamic_launches']:,} launches (model)",
+        "XLA:CPU decides about each producer and reader by rules, without times; it records nothing about what loops, "
+        "conditionals, calls and arguments read or give",
+    ]
+    return [
+        *(on_cpu if document["target"] == "cpu" else priced),
         f"joined: {join['joined']} of {join['producers']} refused producers to a launch ({join['merged']} were merged "
         f"with all their readers later, {join['idle']} never run, {join['not_joined']} are not found again); of these "
         f"{join['with_stablehlo_op']} to a StableHLO op, {join['with_scope']} to a scope, {join['with_source']} to a "
@@ -92,4 +104,4 @@ def _op(one: FusionRefusal, ops: Mapping[str, str]) -> str:
 
 
 def _cost(one: FusionRefusal) -> str:
-    return UNKNOWN if one.boundary_us is None else time_words(one.boundary_us)
+    return size_words(boundary_bytes(one)) if one.boundary_us is None else time_words(one.boundary_us)
