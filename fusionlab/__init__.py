@@ -5,7 +5,7 @@ from typing import Any as _Any
 
 if _TYPE_CHECKING:
     from fusionlab.errors import CompileError, InputError, NotEquivalentError, NotOptimizedWarning
-    from fusionlab.facts.of_functions import diff, explain, launches
+    from fusionlab.facts.of_functions import diff, explain, launches, memory
     from fusionlab.hlo.program import Program
     from fusionlab.optimizing.laplacian import laplacian
     from fusionlab.optimizing.optimize import optimize
@@ -29,6 +29,7 @@ __all__ = [
     "explain",
     "laplacian",
     "launches",
+    "memory",
     "optimize",
     "parse_pipeline",
     "run_pipeline",
@@ -49,6 +50,7 @@ _HOMES = {
     "explain": "fusionlab.facts.of_functions",
     "laplacian": "fusionlab.optimizing.laplacian",
     "launches": "fusionlab.facts.of_functions",
+    "memory": "fusionlab.facts.of_functions",
     "optimize": "fusionlab.optimizing.optimize",
     "parse_pipeline": "fusionlab.passes.pipeline",
     "run_pipeline": "fusionlab.passes.pipeline",

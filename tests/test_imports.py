@@ -32,7 +32,7 @@ ALLOWED = {
     "report.tables": "study search measure ledger equivalence passes hlo",
     "bench": "study measure ledger equivalence passes codegen hlo",
     "facts": "report.tables ledger codegen hlo",
-    "testing": "ledger equivalence codegen hlo",
+    "testing": "report.tables ledger equivalence codegen hlo",
     "optimizing": "study ledger equivalence passes codegen hlo",
     "study": "ledger equivalence passes codegen hlo",
 }

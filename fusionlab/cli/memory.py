@@ -28,6 +28,7 @@ def command(
     source: dict[str, Any], top: int, by: str | None, max_temp: str | None, console: Console, where: dict[str, Any]
 ) -> tuple[dict[str, Any], int]:
     """What holds temp memory at its peak, which buffers share a slot, and copies with their cause and source line."""
+    from fusionlab.facts.memory_facts import MemoryFacts
     from fusionlab.ledger.memory import memory_record
     from fusionlab.report.tables import note
     from fusionlab.report.tables.memory import print_memory
@@ -40,16 +41,14 @@ def command(
             f"{loaded.name}: optimised HLO text does not say where arrays lie in memory; give the StableHLO "
             "(jax.jit(f).lower(...).as_text()) or a saved jax.export"
         )
-    found = memory_record(made.compiled)
-    print_memory(found, top, by, console)
-    notes = [f"of each of {made.program.devices} devices"] if made.program.devices > 1 else []
-    for line in notes:
+    found = MemoryFacts(memory_record(made.compiled), by or "", made.program.devices)
+    print_memory(found.record, top, by, console)
+    for line in found.notes_of_devices:
         note(console, line)
-    failed = _failures(found, most)
+    failed = _failures(found.record, most)
     for line in failed:
         console.print(f"failed: {line}", soft_wrap=True, markup=False)
-    held = {} if by is None else {"by": by, "held_by": found.held_by(by)}
-    return {**found.to_json(), **held, "notes": notes, "failures": failed}, int(bool(failed))
+    return {**found.to_dict(), "failures": failed}, int(bool(failed))
 
 
 def _size(text: str) -> int:

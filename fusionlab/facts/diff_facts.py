@@ -11,9 +11,8 @@ from fusionlab.facts.interface import Facts
 from fusionlab.ledger.changes import LedgerDiff
 from fusionlab.report.tables import Table
 from fusionlab.report.tables.changes import (
-    change_line,
     change_table,
-    figures_line,
+    diff_lines,
     matched_words,
     totals_table,
     verdict,
@@ -43,13 +42,7 @@ class DiffFacts(Facts):
 
     def lines(self) -> Sequence[str]:
         """The figures, what happened to loops and conditionals, and the largest changes with the first reason."""
-        found = self.found
-        lines = [figures_line(found), *found.summary]
-        shown = max(1, _CHANGES - len(found.summary) // 2)
-        for one in found.changes[:shown]:
-            lines += [change_line(one), *(f"    {why}" for why in one.why[:1])]
-        more = len(found.changes) - shown
-        return [*lines, *([f"and {more} more changes"] if more > 0 else [])]
+        return diff_lines(self.found, max(1, _CHANGES - len(self.found.summary) // 2), reasons=1)
 
     def tables(self) -> Sequence[Table]:
         """Totals and changes."""

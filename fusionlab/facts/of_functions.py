@@ -1,4 +1,4 @@
-"""``fusionlab.launches``, ``explain`` and ``diff``: facts about a function, compiled for a GPU that may be absent."""
+"""``fusionlab.launches``, ``explain``, ``memory`` and ``diff``: facts about a function on a GPU that may be absent."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import Any
 from fusionlab.codegen.cache import default_cache
 from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.targets import load_target, target_names
-from fusionlab.errors import InputError
+from fusionlab.errors import InputError, unknown
 from fusionlab.facts.diff_facts import DiffFacts
 from fusionlab.facts.fusion_facts import FusionFacts
 from fusionlab.facts.launch_facts import LaunchFacts
+from fusionlab.facts.memory_facts import MemoryFacts
 from fusionlab.hlo.lowering import program_of
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.changes import compare_ledgers
+from fusionlab.ledger.memory import VIEWS_OF_MEMORY, memory_record
 from fusionlab.ledger.saved import LedgerRecord, ledger_record
 from fusionlab.ledger.views import require_views
 
@@ -44,6 +46,18 @@ def explain(function: Any, /, *args: Any, target: str = "a100", **named: Any) ->
     return FusionFacts.of(compiled, program)
 
 
+def memory(function: Any, /, *args: Any, target: str = "a100", by: str = "", **named: Any) -> MemoryFacts:
+    """What holds temporary memory at its peak in ``function(*args, **named)`` on ``target``: buffers, slots, copies.
+
+    The arguments are as for ``launches``; ``by`` is ``scope``, ``source`` or ``op``, and adds the bytes held by each.
+    InputError also where XLA says nothing of its buffers (JAX before 0.10).
+    """
+    if by and by not in VIEWS_OF_MEMORY:
+        raise unknown("view of memory", by, VIEWS_OF_MEMORY)
+    program, compiled = _compiled(function, args, named, target, dump=target == "cpu")
+    return MemoryFacts(memory_record(compiled), by, program.devices)
+
+
 def diff(before: Any, after: Any, /, *args: Any, target: str | tuple[str, str] = "a100", **named: Any) -> DiffFacts:
     """What changed from the launches of ``before`` to those of ``after``, and why.
 
@@ -66,12 +80,19 @@ def _ledger(side: Any, args: Sequence[Any], named: Mapping[str, Any], target: st
 
 
 def _compiled(
-    function: Any, args: Sequence[Any], named: Mapping[str, Any], target: str, *, fusions: bool = False
+    function: Any,
+    args: Sequence[Any],
+    named: Mapping[str, Any],
+    target: str,
+    *,
+    dump: bool = False,
+    fusions: bool = False,
 ) -> tuple[Program, Compiled]:
-    """``function`` lowered and compiled for ``target``, from the cache of compiles if it is there."""
+    """``function`` lowered and compiled for ``target``, from the cache of compiles if it is there; ``dump`` and
+    ``fusions`` as for ``compile_program``."""
     if not isinstance(target, str):
         names = ", ".join(target_names())
         raise InputError(f"target is one name, as 'a100', and not {target!r}; known names: {names}")
     chosen = load_target(target)
     program = program_of(function, args, named, platform=chosen.kind)
-    return program, compile_program(program, chosen, cache=default_cache(), fusions=fusions)
+    return program, compile_program(program, chosen, dump=dump, cache=default_cache(), fusions=fusions)

@@ -35,6 +35,7 @@ from fusionlab.ledger.origins import Origins
 
 SCHEMA = "fusionlab-memory-1"
 
+VIEWS_OF_MEMORY = ("scope", "source", "op")
 ARRAY, WORKSPACE, TABLE = "array", "workspace", "tuple table"
 
 
@@ -112,7 +113,8 @@ class MemoryRecord:
     """The memory of one program on one target.
 
     ``argument_bytes``, ``output_bytes``, ``alias_bytes`` and ``temp_bytes`` are XLA's memory analysis;
-    ``constant_bytes`` those of its allocations. ``held_by_step`` has the bytes of temporaries alive at each step.
+    ``constant_bytes`` those of its allocations. ``temporaries`` are all buffers of temporary memory, the largest first;
+    ``held_by_step`` has the bytes of those alive at each step.
     """
 
     name: str
@@ -128,6 +130,7 @@ class MemoryRecord:
     peak: MemoryPeak
     slots: tuple[SharedSlot, ...]
     copies: tuple[BufferCopy, ...]
+    temporaries: tuple[Buffer, ...]
     held_by_step: tuple[int, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -178,6 +181,7 @@ def memory_record(compiled: Compiled) -> MemoryRecord:
             )
         ),
         copies=buffer_copies(compiled, timeline.origins),
+        temporaries=tuple(sorted(temporaries, key=lambda one: -one.bytes)),
         held_by_step=tuple(held),
     )
 

@@ -24,6 +24,18 @@ from fusionlab.ledger.origins import Origins
 from fusionlab.ledger.refusals import refusals
 
 SCHEMA = "fusionlab-ledger-1"
+_COMPARED: Mapping[str, tuple[str, ...]] = {
+    "rows": (
+        "name", "dynamic_launches", "family", "scope", "op", "transform", "source", "loop", "trip_count", "bytes",
+        "model_us", "parts",
+    ),
+    "copies": (
+        "name", "dynamic_copies", "kind", "scope", "op", "transform", "source", "loop", "trip_count", "bytes",
+    ),
+    "refusals": ("kernel", "cause"),
+}  # fmt: skip
+"""The fields of a ledger's parts that a comparison reads (``changes``)."""
+_NAMED = ("name", "target", "versions", "rows")
 _TOO_LARGE = 2**63
 """Counts, bytes and times of a ledger are below this."""
 _SAVE = "save it again with `fusionlab launches PROGRAM --json > FILE`"
@@ -155,6 +167,63 @@ def read_ledger(content: bytes, path: str) -> LedgerRecord:
         raise InputError(f"{path}: {of}; this fusionlab reads {SCHEMA}; {_SAVE}")
     found: LedgerRecord = _read(LedgerRecord, document, path, "")
     return found
+
+
+def compared_part(record: LedgerRecord) -> dict[str, Any]:
+    """What a comparison reads of ``record``, without empty fields: small enough to be read. See ``read_compared``."""
+    document = json.loads(json.dumps(record.to_json()))
+    del document["schema"]
+    for part, names in _COMPARED.items():
+        if document[part] is not None:
+            document[part] = [{name: one[name] for name in names} for one in document[part]]
+    found: dict[str, Any] = _without_empty(LedgerRecord, document)
+    return found
+
+
+def read_compared(document: Any, path: str, where: str) -> LedgerRecord:
+    """The ledger of ``compared_part``, field ``where`` of the file ``path``; what a comparison does not read is empty.
+
+    InputError for anything else.
+    """
+    if not isinstance(document, Mapping) or any(name not in document for name in _NAMED):
+        raise InputError(f"{path}: {where} is no ledger: it needs the fields {', '.join(_NAMED)}")
+    found: LedgerRecord = _read(LedgerRecord, _with_empty(LedgerRecord, document), path, f"{where}.")
+    return found
+
+
+def _without_empty(kind: Any, value: Any) -> Any:
+    """``value`` of a JSON document of a ``kind`` without the fields that ``_with_empty`` gives back."""
+    if isinstance(kind, types.UnionType):
+        kind = typing.get_args(kind)[0]
+    if typing.get_origin(kind) is tuple and isinstance(value, list):
+        return [_without_empty(typing.get_args(kind)[0], one) for one in value]
+    if not (dataclasses.is_dataclass(kind) and isinstance(value, Mapping)):
+        return value
+    types_of = typing.get_type_hints(kind)
+    return {
+        name: _without_empty(types_of[name], one)
+        for name, one in value.items()
+        if name in _NAMED or (one, type(one)) != ((empty := _empty(types_of[name])), type(empty))
+    }
+
+
+def _with_empty(kind: Any, value: Any) -> Any:
+    """``value`` with the fields that ``_without_empty`` left out."""
+    if isinstance(kind, types.UnionType):
+        kind = typing.get_args(kind)[0]
+    if typing.get_origin(kind) is tuple and isinstance(value, list):
+        return [_with_empty(typing.get_args(kind)[0], one) for one in value]
+    if not (dataclasses.is_dataclass(kind) and isinstance(value, Mapping)):
+        return value
+    hints = typing.get_type_hints(kind)
+    return {name: _with_empty(one, value[name]) if name in value else _empty(one) for name, one in hints.items()}
+
+
+def _empty(kind: Any) -> Any:
+    """The empty value of a ``kind`` in a JSON document."""
+    if isinstance(kind, types.UnionType):
+        return None
+    return [] if typing.get_origin(kind) is tuple else kind()
 
 
 def is_ledger(content: bytes) -> bool:

@@ -6,7 +6,6 @@ detail (``pictures.scope_tree``), ``targets`` the measurements before and after 
 
 from __future__ import annotations
 
-import linecache
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,17 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from fusionlab.codegen.compile import Compiled
+from fusionlab.errors import InputError
 from fusionlab.hlo.clusters import op_clusters
 from fusionlab.hlo.diff.hunks import compare_programs
 from fusionlab.hlo.diff.lines import Names, line_of
 from fusionlab.hlo.diff.numbering import Digests
 from fusionlab.hlo.diff.records import Hunk, ModuleDiff, OpLine
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.source_text import source_name, text_of_lines
 from fusionlab.hlo.view import Node, source_of
 from fusionlab.ledger.dataflow import members
 from fusionlab.ledger.footprint import Footprint
 from fusionlab.ledger.launch_clusters import launch_clusters
 from fusionlab.ledger.launch_rows import LaunchRow, launch_rows, totals
+from fusionlab.ledger.memory import Buffer, MemoryRecord, memory_record
 from fusionlab.ledger.model_time import ceilings_of
 from fusionlab.ledger.refusals import by_cause, launches_refused, refusals, xla_estimates
 from fusionlab.ledger.roofline import family_points, kernel_points
@@ -33,6 +35,7 @@ from fusionlab.ledger.views import default_views, label, totals_by
 from fusionlab.measure.comparison import Comparison, compare_record, kernels_of, latest, measured_by
 from fusionlab.measure.records import Record
 from fusionlab.report.pictures.scope_tree import ScopeGroup, ScopeTree, scope_tree
+from fusionlab.report.tables.memory import memory_verdict
 from fusionlab.study import StudyResult
 from fusionlab.workload import Workload
 
@@ -41,6 +44,9 @@ _FORMAT = "fusionlab-study-1"
 _OP_COLUMNS = ("line", "group", "family", "phase", "stage", "role", "runs", "flops", "bytes", "unmodelled")
 _FLOW_KINDS = ("data", "residual", "carried")
 _MOST_CLUSTERS = 30
+_MOST_BUFFERS = 50
+_BUFFERS_DRAWN = 24
+"""Buffers of the table, of those alive at the peak, and of the picture, of all temporaries; the largest."""
 
 LAUNCH_FIELDS = (
     "name", "family", "phase", "stage", "role", "loop", "trip_count", "static_launches", "dynamic_launches", "flops",
@@ -96,7 +102,7 @@ class _Lines:
         names, origins = viewed.names, viewed.view.origins
         line = line_of(node, names, lambda value: origins.get(value, value), "")
         place = source_of(node.operation)
-        source = f"{place[0].rpartition('/')[2]}:{place[1]}" if place else ""
+        source = source_name(place) if place else ""
         if place:
             self._places.setdefault(source, place)
         return self._position(names.name(node.results[0]) if node.results else "", line.text, line.scope, source)
@@ -113,14 +119,8 @@ class _Lines:
         return self._at[text, scope]
 
     def source_lines(self) -> dict[str, str]:
-        """The text of every source line whose file can be read. For programs of our own only: locations in an untrusted
-        file could name any file of this machine."""
-        found = {}
-        for source, (path, number) in self._places.items():
-            linecache.checkcache(path)  # a file may have been edited since it was read
-            if Path(path).is_file() and (line := linecache.getline(path, number).strip()):
-                found[source] = line
-        return found
+        """The text of every source line whose file can be read. For programs of our own only (``hlo.source_text``)."""
+        return text_of_lines(self._places)
 
     def to_json(self) -> dict[str, Any]:
         """``rows`` of ``columns``; scope and source are positions in ``scopes`` and ``sources`` ("file.py:12")."""
@@ -293,6 +293,7 @@ def _side(
         "by_phase_role": _totals_by(rows, "phase", "role"),
         "clusters": [one.to_json() for one in launch_clusters(compiled, rows)[:_MOST_CLUSTERS]],
         "refusals": _refusals(compiled, rows),
+        "buffers": _buffers(compiled),
         "roofline": {
             "ceilings": {name: getattr(ceilings, name) for name in roofs} if ceilings else None,
             "families": [point.to_json() for point in family_points(rows, ceilings)],
@@ -339,6 +340,47 @@ def _refusals(compiled: Compiled, rows: tuple[LaunchRow, ...]) -> dict[str, Any]
         "causes": by_cause(found.found),
         "found": [asdict(one) for one in found.found],
     }
+
+
+def _buffers(compiled: Compiled) -> dict[str, Any]:
+    """Temporary memory by buffer; of a program without it only the ``reason``.
+
+    ``held`` are the steps at which the bytes held change, with the bytes from there on.
+    """
+    if compiled.target.kind == "cpu" and not compiled.buffer_assignment:
+        reason = "A study does not read the buffers of a CPU program; fusionlab memory FILE --target cpu does."
+        return {"reason": reason}
+    try:
+        found = memory_record(compiled)
+    except InputError as error:
+        return {"reason": str(error)}
+    peak, held = found.peak, found.held_by_step
+    return {
+        "reason": "",
+        "verdict": memory_verdict(found),
+        "temp_bytes": found.temp_bytes,
+        "steps": found.steps,
+        "launches": found.launches,
+        "held": [[step, size] for step, size in enumerate(held) if not step or size != held[step - 1]],
+        "peak": {
+            "step": peak.step,
+            "launch": peak.launch,
+            "held_bytes": peak.held_bytes,
+            "free_bytes": peak.free_bytes,
+            "count": len(peak.buffers),
+            "buffers": [_buffer(one, found) for one in peak.buffers[:_MOST_BUFFERS]],
+        },
+        "count": len(found.temporaries),
+        "drawn": [_buffer(one, found) for one in found.temporaries[:_BUFFERS_DRAWN]],
+    }
+
+
+def _buffer(one: Buffer, found: MemoryRecord) -> dict[str, Any]:
+    names = (
+        "title", "producer", "shape", "bytes", "born_step", "died_step", "born_launch", "died_launch", "scope", "op",
+        "source",
+    )  # fmt: skip
+    return {**{name: getattr(one, name) for name in names}, "at_peak": one in found.peak.buffers}
 
 
 def measured_document(source: Workload | Program, records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -395,6 +437,7 @@ def commands(
                 (f"launches by stage and family {of}", ("fusionlab launches", program, on, "--by stage,family")),
                 (f"clusters {of}", ("fusionlab clusters", program, on)),
                 (f"refused fusions {of}", ("fusionlab explain", program, on)),
+                (f"memory by buffer {of}", ("fusionlab memory", program, on)),
                 (f"roofline {of}", ("fusionlab roofline", program, on)),
             ]
     rows += [

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextvars import ContextVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,14 +15,17 @@ from fusionlab.codegen.targets import load_target
 from fusionlab.errors import InputError, unknown
 from fusionlab.hlo.name_stacks import frames
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.source_text import source_text
 from fusionlab.hlo.stages import LEGEND
 from fusionlab.ledger.dataflow import members
 from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
 from fusionlab.ledger.ledger import LaunchCounts, LaunchSite, count_launches, launches
 from fusionlab.ledger.memory import MemoryRecord, memory_record
 from fusionlab.ledger.refusals import refusals
+from fusionlab.ledger.saved import ledger_record
 from fusionlab.ledger.views import default_views, is_staged, place, require_views, totals_by
 from fusionlab.testing.lowered import program_of
+from fusionlab.testing.noted import ledgers_of_test
 
 LIBRARY = frozenset(
     {"gemm", "triangular-solve", "factorisation", "attention", "sort", "rng", "fft", "collective", "custom"}
@@ -32,6 +34,8 @@ LIBRARY = frozenset(
 _MOST_ROWS = 40
 _MOST_SHOWN = 12
 """The rows of a ledger's text, and of an assertion's message."""
+_MOST_CODE = 80
+"""Characters of a source line in a message."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,17 +43,25 @@ class Ledger:
     """The launches of a compiled function. ``rows`` are its launch sites in XLA's order, copies apart.
 
     ``counts`` has static and dynamic launches and copies (trips of loops multiplied, those of unknown count as one).
+    ``is_own``: the program was lowered here, so that the files it names are the user's and may be quoted.
     """
 
     program: Program
     compiled: Compiled
+    is_own: bool = False
 
     def __repr__(self) -> str:
-        return f"<ledger of {self._title}>"
+        return f"<ledger of {self.title}>"
 
     @property
-    def _title(self) -> str:
+    def title(self) -> str:
+        """The function and the target, e.g. ``loss on a100``."""
         return f"{self.program.name} on {self.compiled.target.name}"
+
+    @cached_property
+    def code(self) -> dict[str, str]:
+        """The text of the function's source lines, by ``model.py:12``; none of a program that was not lowered here."""
+        return source_text(self.program) if self.is_own else {}
 
     @property
     def dynamic_launches(self) -> int:
@@ -105,14 +117,17 @@ class Ledger:
         counts = {key: found.dynamic_launches for key, found in groups.items()}
         return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
-    def text(self) -> str:
-        """The ledger as a table: totals, launches by family and by origin, and the sites that run most often."""
+    def text(self, *, without: Collection[str] = ()) -> str:
+        """The ledger as a table: totals, launches by family and by origin, and the sites that run most often.
+
+        Sites named in ``without`` are left out.
+        """
         counts = self.counts
         views = default_views(self.rows)
         unknown_trips = counts.unknown_trip_loops
         return "\n".join(
             [
-                f"{self._title}: {counts.dynamic_launches:,} launches of {counts.static_launches:,} sites, "
+                f"{self.title}: {counts.dynamic_launches:,} launches of {counts.static_launches:,} sites, "
                 f"{counts.dynamic_copies:,} copies and memsets, {self.temp_bytes / 2**20:,.1f} MiB temp "
                 f"(launches: {counts.launch_source})",
                 *([f"loops of unknown trip count, taken as one trip: {unknown_trips}"] if unknown_trips else []),
@@ -122,14 +137,15 @@ class Ledger:
                 ),
                 f"by {', '.join(views)}:",
                 *(f"{count:>8,}  {' '.join(key)}" for key, count in [*self.launches_by(*views).items()][:_MOST_ROWS]),
-                "launch sites:",
-                *_lines(self.rows, _MOST_ROWS),
+                "other launch sites:" if without else "launch sites:",
+                *_lines([row for row in self.rows if row.name not in without], _MOST_ROWS, self.code),
             ]
         )
 
-    def _said(self, what: str, rows: Sequence[LaunchRow], more: Iterable[str] = ()) -> str:
-        """The message of an assertion on ``rows``."""
-        return "\n".join([f"{self._title}: {what}", *_lines(rows, _MOST_SHOWN), *list(more)[:_MOST_SHOWN]])
+    def _failure(self, what: str, rows: Sequence[LaunchRow], more: Iterable[str] = ()) -> AssertionError:
+        """The failure of an assertion on ``rows``, those that run most often shown with their source lines."""
+        lines = [f"{self.title}: {what}", *_lines(rows, _MOST_SHOWN, self.code), *list(more)[:_MOST_SHOWN]]
+        return AssertionError(LedgerMessage(lines, self, [row.name for row in _most(rows)[:_MOST_SHOWN]]))
 
     def _of_scope(self, scope: str | None) -> tuple[LaunchRow, ...]:
         if scope is None:
@@ -140,20 +156,41 @@ class Ledger:
         return found
 
 
-def _lines(rows: Sequence[LaunchRow], most: int) -> list[str]:
-    """The launch sites that run most often, a line each: count, name and origin. A legend where that is a stage."""
+class LedgerMessage(str):
+    """The message of a failed assertion on a ``ledger``; ``shown`` are the names of the launch sites in it."""
+
+    ledger: Ledger
+    shown: frozenset[str]
+
+    def __new__(cls, lines: Iterable[str], ledger: Ledger, shown: Iterable[str]) -> LedgerMessage:
+        """The message of ``lines``."""
+        made = super().__new__(cls, "\n".join(lines))
+        made.ledger, made.shown = ledger, frozenset(shown)
+        return made
+
+
+def _most(rows: Sequence[LaunchRow]) -> list[LaunchRow]:
+    """The launch sites, those that run most often first."""
+    return sorted(rows, key=lambda row: -row.dynamic_launches)
+
+
+def _lines(rows: Sequence[LaunchRow], most: int, code: Mapping[str, str]) -> list[str]:
+    """The launch sites that run most often, a line each: count, name, origin and the text of the source line. A legend
+    where the origin is a stage."""
     lines, staged = [], is_staged(rows)
-    for row in sorted(rows, key=lambda row: -row.dynamic_launches)[:most]:
+    for row in _most(rows)[:most]:
         loop = f" in {row.loop}" if row.loop else ""
         where = place(row, staged)
         words = ", ".join(filter(None, (row.family, where, "" if staged else row.transform, row.source)))
-        lines.append(f"{row.dynamic_launches:>8,}  {row.name} ({words}){loop}")
+        lines.append(f"{row.dynamic_launches:>8,}  {row.name} ({words}){loop}{_quoted(row.source, code)}")
     more = [f"          and {len(rows) - most} more"] if len(rows) > most else []
     return [*lines, *more, *([LEGEND] if staged else [])]
 
 
-ledgers_of_test: ContextVar[list[Ledger] | None] = ContextVar("ledgers_of_test", default=None)
-"""Where ``ledger`` notes what it made while the pytest plugin runs a test."""
+def _quoted(source: str, code: Mapping[str, str]) -> str:
+    """The text of a source line, after what it belongs to; "" where it is not known."""
+    text = code.get(source, "")
+    return f"  | {text[:_MOST_CODE]}{'...' * (len(text) > _MOST_CODE)}" if text else ""
 
 
 def ledger(fn: Any, args: Sequence[Any] = (), *, target: str = "a100") -> Ledger:
@@ -167,7 +204,7 @@ def ledger(fn: Any, args: Sequence[Any] = (), *, target: str = "a100") -> Ledger
     jax_setup.load_jax()
     chosen = load_target(target)
     program = program_of(fn, args, chosen.kind)
-    made = Ledger(program, compile_program(program, chosen, cache=default_cache()))
+    made = Ledger(program, compile_program(program, chosen, cache=default_cache()), not isinstance(fn, Program))
     if (noted := ledgers_of_test.get()) is not None:
         noted.append(made)
     return made
@@ -182,9 +219,9 @@ def assert_launches(fn: Any, args: Sequence[Any] = (), *, at_most: int, target: 
     __tracebackhide__ = True  # pytest then shows the line of the test
     made = ledger(fn, args, target=target)
     if made.counts.unknown_trip_loops:
-        raise AssertionError(made._said("its launches are not known: a loop has no known trip count", made.rows))
+        raise made._failure("its launches are not known: a loop has no known trip count", made.rows)
     if made.dynamic_launches > at_most:
-        raise AssertionError(made._said(f"{made.dynamic_launches:,} launches, at most {at_most:,} allowed", made.rows))
+        raise made._failure(f"{made.dynamic_launches:,} launches, at most {at_most:,} allowed", made.rows)
     return made
 
 
@@ -200,7 +237,7 @@ def assert_temp_memory(fn: Any, args: Sequence[Any] = (), *, at_most: int | str,
     made = ledger(fn, args, target=target)
     if made.temp_bytes > most:
         what = f"{size_words(made.temp_bytes)} of temp memory, at most {size_words(most)} allowed"
-        raise AssertionError("\n".join([f"{made._title}: {what}", *_held_lines(made)]))
+        raise AssertionError("\n".join([f"{made.title}: {what}", *_held_lines(made)]))
     return made
 
 
@@ -213,7 +250,8 @@ def _held_lines(made: Ledger) -> list[str]:
     buffers = found.peak.buffers
     lines = [f"held at launch {found.peak.launch:,} of {found.launches:,}:"]
     for one in buffers[:_MOST_SHOWN]:
-        lines.append(f"{size_words(one.bytes):>10}  {one.title}" + (f" ({one.place})" if one.place else ""))
+        where = f" ({one.place})" if one.place else ""
+        lines.append(f"{size_words(one.bytes):>10}  {one.title}{where}{_quoted(one.source, made.code)}")
     return [*lines, *([f"            and {len(buffers) - _MOST_SHOWN} more"] if len(buffers) > _MOST_SHOWN else [])]
 
 
@@ -234,8 +272,18 @@ def assert_no_layout_copies(
     if count > at_most:
         where = f" in scope {scope}" if scope else ""
         what = f"{count:,} kernels and copies{where} only move data, at most {at_most:,} allowed"
-        raise AssertionError(made._said(what, rows, (f"{s.dynamic:>8,}  copy {s.hlo_name}" for s in copies)))
+        raise made._failure(what, rows, _copy_lines(made, {site.hlo_name for site in copies}))
     return made
+
+
+def _copy_lines(made: Ledger, names: Collection[str]) -> list[str]:
+    """The copies of these names, a line each."""
+    lines = []
+    for one in ledger_record(made.compiled).copies:
+        if one.name in names:
+            where = f" ({one.source})" if one.source else ""
+            lines.append(f"{one.dynamic_copies:>8,}  copy {one.name}{where}{_quoted(one.source, made.code)}")
+    return lines
 
 
 def assert_fused(
@@ -255,7 +303,9 @@ def assert_fused(
     if count > at_most:
         known, kernels = refusals(made.compiled, made.rows), {row.name for row in rows}
         found = [one for one in known.found if one.kernel in kernels] if known is not None else []
-        reasons = dict.fromkeys(f"XLA kept {one.kernel} apart: {one.cause}" for one in found)
+        reasons = dict.fromkeys(
+            f"XLA kept {one.kernel}{f' ({one.source})' * bool(one.source)} apart: {one.cause}" for one in found
+        )
         what = f"scope {scope} is {count:,} launches beside libraries', at most {at_most:,} allowed"
-        raise AssertionError(made._said(what, rows, reasons))
+        raise made._failure(what, rows, reasons)
     return made

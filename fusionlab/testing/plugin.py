@@ -1,18 +1,64 @@
-"""A pytest plugin: a failing test prints the ledger of every function it examined.
+"""The pytest plugin: recorded ledgers (``recorded_ledger``), and the ledgers of a test that fails.
 
-    pytest -p fusionlab.testing.plugin          or, in conftest.py: pytest_plugins = ["fusionlab.testing.plugin"]
-
-It is not loaded by itself: a project's tests opt into it.
+pytest loads it wherever fusionlab is installed; ``-p no:fusionlab.testing.plugin`` leaves it out. Loading it imports no
+JAX: the rest of ``fusionlab.testing`` is imported by the tests that use it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any
+import sys
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fusionlab.testing.launches import Ledger, ledgers_of_test
+from fusionlab.testing.noted import ledgers_of_test
+
+if TYPE_CHECKING:
+    from fusionlab.testing.launches import Ledger
+    from fusionlab.testing.recorded import RecordedLedgers
+
+_NOTICE = "fusionlab"
+"""The property of a test's report that has a sentence for the end of the session."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of recorded ledgers."""
+    group = parser.getgroup("fusionlab")
+    group.addoption(
+        "--fusionlab-update", action="store_true", help="Write the ledgers of recorded_ledger instead of comparing."
+    )
+    group.addoption(
+        "--fusionlab-summary", metavar="FILE", help="Append differences of recorded ledgers to FILE as Markdown."
+    )
+
+
+@pytest.fixture
+def recorded_ledger(request: pytest.FixtureRequest) -> Iterator[RecordedLedgers]:
+    """``recorded_ledger(fn, args, target="a100")``: compare the launches and memory of ``fn`` with the record."""
+    from fusionlab.testing.recorded import RecordedLedgers, record_path
+
+    node, option = request.node, request.config.getoption
+    summary = option("--fusionlab-summary")
+    found = RecordedLedgers(
+        node.nodeid,
+        record_path(node.path, node.nodeid.partition("::")[2]),
+        update=option("--fusionlab-update"),
+        summary=None if summary is None else Path(request.config.invocation_params.dir, summary),
+    )
+    yield found
+    node.user_properties += [(_NOTICE, line) for line in found.notices]
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print what tests have to say about their records: those written, and those of other versions."""
+    reports = [one for kind in terminalreporter.stats.values() for one in kind if hasattr(one, "user_properties")]
+    said = dict.fromkeys(text for one in reports for name, text in one.user_properties if name == _NOTICE)
+    if said:
+        terminalreporter.section("recorded ledgers of fusionlab")
+        for line in said:
+            terminalreporter.line(line)
 
 
 def pytest_runtest_setup() -> None:
@@ -21,19 +67,30 @@ def pytest_runtest_setup() -> None:
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
-    """Add the ledgers made by a failing test, its set-up and its fixtures to its report as sections."""
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
+    """Add the ledgers made by a failing test, its set-up and its fixtures to its report as sections, once each."""
     outcome = yield
     report = outcome.get_result()
-    if report.when == "teardown" or not report.failed:
+    if report.when == "teardown" or not report.failed or "fusionlab.testing.launches" not in sys.modules:
         return
+    from fusionlab.testing.launches import Ledger, LedgerMessage
+
     given = [one for one in getattr(item, "funcargs", {}).values() if isinstance(one, Ledger)]
-    for made in {id(one): one for one in (*(ledgers_of_test.get() or ()), *given)}.values():
-        report.sections.append((f"fusionlab ledger of {made.program.name}", _text(made)))
+    said = call.excinfo.value.args if call.excinfo else ()
+    shown = {_key(one.ledger): one.shown for one in said if isinstance(one, LedgerMessage)}
+    for key, made in {_key(one): one for one in (*(ledgers_of_test.get() or ()), *given)}.items():
+        without = shown.get(key, frozenset())
+        if not without or not without.issuperset(row.name for row in made.rows):
+            report.sections.append((f"fusionlab ledger of {made.program.name}", _text(made, without)))
 
 
-def _text(made: Ledger) -> str:
+def _key(made: Ledger) -> tuple[str, str]:
+    """The same for two ledgers of one program on one target."""
+    return made.program.digest, made.compiled.target.name
+
+
+def _text(made: Ledger, without: frozenset[str]) -> str:
     try:
-        return made.text()
+        return made.text(without=without)
     except Exception as error:  # an exception that leaves a hook ends the whole pytest session
         return f"it cannot be told: {type(error).__name__}: {error}"

@@ -17,8 +17,8 @@ from tests.report.test_looks import contrast, luminance
 pytestmark = pytest.mark.slow
 
 SECTIONS = (
-    "summary", "launches", "graph", "replay", "clusters", "refusals", "changes", "equivalence", "roofline", "measured",
-    "reproduce",
+    "summary", "launches", "graph", "replay", "clusters", "refusals", "memory", "changes", "equivalence", "roofline",
+    "measured", "reproduce",
 )  # fmt: skip
 
 
@@ -418,3 +418,39 @@ def test_only_up_leads_out_of_a_group(page):
     assert len(set(walked)) > 2
     assert "group:0" not in walked
     assert "group:0" in [press(Keys.ARROW_UP) for _ in range(12)]
+
+
+def test_memory_is_shown_by_buffer(page, target):
+    for at, side in enumerate(("before", "after")):
+        found = target[side]["buffers"]
+        assert found["reason"] == ""
+        assert every(page, "#memory .peak-verdict")[at].text == found["verdict"]
+        plot = every(page, "#memory .lives")[at]
+        drawn = plot.find_elements(By.CSS_SELECTOR, "rect.buffer")
+        assert len(drawn) == len(found["drawn"]) > 0
+        solid = plot.find_elements(By.CSS_SELECTOR, "rect.buffer.at-peak")
+        assert len(solid) == sum(one["at_peak"] for one in found["drawn"]) > 0
+        (peak,) = plot.find_elements(By.CSS_SELECTOR, "line.peak")
+        middle = float(peak.get_attribute("x1"))
+        for rect in solid:
+            left, width = (float(rect.get_attribute(name)) for name in ("x", "width"))
+            assert left <= middle <= left + width
+        body = every(page, "#memory .table")[at]
+        cells = body.find_elements(By.CSS_SELECTOR, "tbody .figure .num")
+        sizes = [float(cell.get_attribute("data-value")) for cell in cells]
+        assert sizes == [float(one["bytes"]) for one in found["peak"]["buffers"]][: len(sizes)]
+        assert sizes == sorted(sizes, reverse=True)
+    assert HOSTILE not in one(page, "#memory").get_attribute("innerHTML")
+    page.execute_script("location.hash = arguments[0].getAttribute('href')", one(page, "#memory .lives a"))
+    assert "launch" in details(page)
+    title = one(page, "#details-title").text
+    assert any(buffer["producer"] in title for buffer in target["before"]["buffers"]["drawn"])
+
+
+def test_the_reason_for_no_memory_is_all_that_is_said(shown, document, target):
+    reason = "replay: XLA wrote no buffer assignment; memory by buffer needs JAX 0.10 or later"
+    sides = {side: {**target[side], "buffers": {"reason": reason}} for side in ("before", "after")}
+    page = shown({**document, "targets": [{**target, **sides}]})
+    assert [one.text for one in every(page, "#memory .reason")] == [reason, reason]
+    assert every(page, "#memory .lives, #memory .table, #memory .note") == []
+    assert page.get_log("browser") == []

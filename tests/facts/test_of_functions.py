@@ -181,6 +181,7 @@ def test_a_side_is_a_function_a_program_or_its_launches():
         (lambda: fusionlab.launches(loss, W, BATCH, target="a10"), "unknown target 'a10'; did you mean: a100"),
         (lambda: fusionlab.launches(loss, W, BATCH, target=3), "target is one name, as 'a100', and not 3"),
         (lambda: fusionlab.launches(loss, W, BATCH, by="sourc"), "unknown view 'sourc'; did you mean: source"),
+        (lambda: fusionlab.memory(loss, W, BATCH, by="family"), "unknown view of memory 'family'"),
         (lambda: fusionlab.diff(loss, loss, W, BATCH, target=("a100",)), "name one target or two, and not 1"),
         (lambda: fusionlab.launches(Program.from_function(loss, W, BATCH), W), "give no args"),
         (lambda: Program.from_function(loss, W, BATCH, platform="gpu"), "unknown platform 'gpu'"),

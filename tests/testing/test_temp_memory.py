@@ -37,7 +37,7 @@ def test_a_limit_that_holds_and_one_that_does_not(target):
     assert re.fullmatch(rf"kept on {target}: \d+\.\d MiB of temp memory, at most \d+\.\d MiB allowed", first)
     assert re.fullmatch(r"held at launch \d+ of \d+:", at)
     place = f"outer/mul, test_temp_memory.py:{kept.__code__.co_firstlineno + 2}"
-    assert any(re.fullmatch(rf" +4\.0 MiB  \S+ \({re.escape(place)}\)", line) for line in lines)
+    assert any(re.fullmatch(rf" +4\.0 MiB  \S+ \({re.escape(place)}\)  \| a = x.*", line) for line in lines)
 
 
 def test_a_size_that_is_none():

@@ -78,6 +78,16 @@ def matched_words(found: LedgerDiff) -> str:
     )
 
 
+def diff_lines(found: LedgerDiff, most: int, reasons: int | None = None) -> list[str]:
+    """The totals that differ, what happened to loops and conditionals, and the ``most`` largest changes, each with at
+    most ``reasons`` (None: all); the verdict comes before them."""
+    lines = [figures_line(found), *found.summary]
+    for one in found.changes[:most]:
+        lines += [change_line(one), *(f"    {why}" for why in one.why[:reasons])]
+    more = len(found.changes) - most
+    return [*lines, *([f"and {more} more changes"] if more > 0 else [])]
+
+
 def figures_line(found: LedgerDiff) -> str:
     """The totals that differ, in one line; all of them are the same where none does."""
     said = [(_WORDS[name], _figure(name, old), _figure(name, new)) for name, old, new in found.figures() if old != new]

@@ -10,7 +10,7 @@ from rich.console import Console
 from fusionlab.bytesize import size_words
 from fusionlab.ledger.buffer_copies import BufferCopy
 from fusionlab.ledger.memory import Buffer, MemoryRecord, SharedSlot
-from fusionlab.report.tables import UNKNOWN, Cell, Table, field, note, number, print_rows
+from fusionlab.report.tables import UNKNOWN, Cell, Table, field, note, number
 
 _MOST_IN_A_SLOT = 6
 
@@ -19,22 +19,21 @@ def print_memory(found: MemoryRecord, top: int, by: str | None, console: Console
     """The verdict in a line, then the ``top`` largest buffers, slots and copies (0: all), and the totals."""
     console.print(memory_verdict(found), style="bold", soft_wrap=True, markup=False)
     if found.peak.buffers:
-        _print_peak(found, top, console)
+        peak_table(found, top).print(console)
     for one in _some(found.peak.in_outputs, top):
         line = f"beside it, in memory of an output: {size_words(one.bytes)} {one.title}" + f" ({one.place})" * bool(
             one.place
         )
         console.print(line, soft_wrap=True, markup=False)
     if by:
-        rows = [[label or "unattributed", size_words(size)] for label, size in _some([*found.held_by(by).items()], top)]
-        print_rows(f"held at the peak by {by}", (by, "size"), rows, console)
+        held_table(found, by, top).print(console)
     if found.slots:
         shown = _some(found.slots, top)
         console.print(f"the {len(shown)} largest of {len(found.slots)} shared slots", style="bold")
         for slot in shown:
             console.print(f"  {_slot_words(slot)}", soft_wrap=True, markup=False)
     if found.copies:
-        _print_copies(found.copies, top, console)
+        copy_table(found.copies, top).print(console)
     for line in memory_notes(found):
         note(console, line)
 
@@ -61,7 +60,8 @@ def memory_notes(found: MemoryRecord) -> tuple[str, ...]:
     )
 
 
-def _print_peak(found: MemoryRecord, top: int, console: Console) -> None:
+def peak_table(found: MemoryRecord, top: int) -> Table:
+    """The ``top`` largest buffers alive at the peak (0: all), the rest, and what of XLA's temp memory is free there."""
     alive = found.peak.buffers
     shown = _some(alive, top)
     rest = sum(one.bytes for one in alive) - sum(one.bytes for one in shown)
@@ -73,10 +73,17 @@ def _print_peak(found: MemoryRecord, top: int, console: Console) -> None:
         ["XLA's temp memory", *blank, size_words(found.temp_bytes), ""],
     ]
     title = f"the {len(shown)} largest of {len(alive)} buffers alive at the peak"
-    print_rows(title, ("buffer", "scope", "op", "source", "size", "alive"), rows, console, words=4)
+    return Table(title, ("buffer", "scope", "op", "source", "size", "alive"), rows, words=4)
 
 
-def _print_copies(copies: Sequence[BufferCopy], top: int, console: Console) -> None:
+def held_table(found: MemoryRecord, by: str, top: int) -> Table:
+    """Bytes held at the peak by a view, the ``top`` largest."""
+    rows = [[label or "unattributed", size_words(size)] for label, size in _some([*found.held_by(by).items()], top)]
+    return Table(f"held at the peak by {by}", (by, "size"), rows)
+
+
+def copy_table(copies: Sequence[BufferCopy], top: int) -> Table:
+    """The ``top`` largest copies with their cause."""
     shown = _some(copies, top)
     columns: dict[str, Cell] = {
         "copy": field("name"),
@@ -85,7 +92,7 @@ def _print_copies(copies: Sequence[BufferCopy], top: int, console: Console) -> N
         "size": lambda one: size_words(one.bytes),
         "runs": number("runs"),
     }
-    Table.of(f"the {len(shown)} largest of {len(copies)} copies", shown, columns, words=3).print(console)
+    return Table.of(f"the {len(shown)} largest of {len(copies)} copies", shown, columns, words=3)
 
 
 def _some(found: Sequence[Any], top: int) -> Sequence[Any]:
