@@ -68,7 +68,7 @@ def command(
 
     loaded: Workload | Program | NotStudied
     try:
-        loaded = load_source(**source)
+        loaded = load_source(**source, target=where["target"])
         require_shardy(loaded)
     except NotStudied as found:
         loaded = found

@@ -214,7 +214,7 @@ def _preparation(
         asked["pipeline"] = "fuse-jvp-replay"
     pipelines = {} if asked["pipeline"] == "none" else {FUSED: passes_of(**asked)}
     pipelines |= {text: passes_of(pipeline=text, memory_budget=asked["memory_budget"]) for text in also}
-    loaded = load_source(**source)
+    loaded = load_source(**source, target=target.name)
     if against is None:
         has_peers = isinstance(loaded, Workload) and loaded.laplacian != "none"
         against = ",".join(DEFAULT_PEERS) if has_peers else ""

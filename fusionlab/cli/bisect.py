@@ -59,9 +59,10 @@ def command(
 
     if xla == bool(pipeline_text(**asked)):
         raise InputError("name what to bisect: --pass or --pipeline for our passes, or --xla for XLA's")
-    loaded = load_source(**source)
+    where = where | {"target": where["target"] or ("cpu" if xla else None)}
+    loaded = load_source(**source, target=where["target"])
     chosen = () if xla else passes_of(**asked)
-    given = circumstances(loaded, **where | {"target": where["target"] or ("cpu" if xla else None)}, **check)
+    given = circumstances(loaded, **where, **check)
     name = loaded.title if isinstance(loaded, Workload) else loaded.name
     folder = Path(out) if out else Path("fusionlab-bisect") / name
     if folder.is_file():

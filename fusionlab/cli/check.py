@@ -67,9 +67,9 @@ def command(
 
     if source["model"] is not None and source["file"] is not None and other is None:
         source["file"], other = None, source["file"]
-    loaded = load_source(**source)
+    loaded = load_source(**source, target=where["target"])
     chosen = passes_of(**asked) if pipeline_text(**asked) else ()
-    against = load_program(other) if other is not None else None
+    against = load_program(other, source["args"], where["target"]) if other is not None else None
     given = circumstances(loaded, **where, **check)
     if sum((bool(chosen), against is not None, other_laplacian is not None)) != 1:
         raise InputError("name one thing to compare with: a second FILE, --pass or --pipeline, or --against-laplacian")

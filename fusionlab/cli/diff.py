@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 @click.command("diff")
 @click.argument("before")
 @click.argument("after", required=False)
+@options.args
 @options.targets
 @click.option("--changes", default=20, show_default=True, type=click.IntRange(min=0), help="How many changes to list.")
 @click.option("--max-more-launches", type=int, metavar="N", help="Exit 1 if AFTER makes over N launches more.")
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 def command(
     before: str,
     after: str | None,
+    args: tuple[str, ...],
     changes: int,
     max_more_launches: int | None,
     max_more_temp: str | None,
@@ -42,7 +44,7 @@ def command(
 ) -> tuple[dict[str, Any], int]:
     """What changed from one program to another: launches, copies, bytes, memory, refusals, and why.
 
-    BEFORE and AFTER are programs (StableHLO, a saved jax.export, optimised HLO text) or ledgers that `fusionlab
+    BEFORE and AFTER are programs (StableHLO, a saved jax.export, HLO, FILE.py:FUNCTION) or ledgers that `fusionlab
     launches --json` saved. With two targets each side has its own, and BEFORE alone is compared with itself.
     """
     from fusionlab.facts.diff_facts import DiffFacts
@@ -50,7 +52,7 @@ def command(
     from fusionlab.report.tables.changes import diff_markdown, print_diff
 
     allowed = _allowed_temp(max_more_temp)
-    sides = _sides(before, after, where)
+    sides = _sides(before, after, args, where)
     found = compare_ledgers(*sides)
     failures = tuple(_failures(found, max_more_launches, allowed, max_more_temp))
     if as_markdown:
@@ -62,9 +64,13 @@ def command(
     return DiffFacts(found, failures).to_dict(), int(bool(failures))
 
 
-def _sides(before: str, after: str | None, where: dict[str, Any]) -> tuple[LedgerRecord, LedgerRecord]:
+def _sides(
+    before: str, after: str | None, args: Sequence[str], where: dict[str, Any]
+) -> tuple[LedgerRecord, LedgerRecord]:
     """The ledgers of both sides: saved, or of the program in a file for its target."""
+    from fusionlab.cli.sources import require_no_args
     from fusionlab.files import read_file
+    from fusionlab.hlo.python_file import is_python
     from fusionlab.ledger.saved import is_ledger, read_ledger
 
     targets = [name.strip() for name in (where.get("target") or "").split(",") if name.strip()]
@@ -73,8 +79,12 @@ def _sides(before: str, after: str | None, where: dict[str, Any]) -> tuple[Ledge
     if after is None and len(targets) != 2:
         raise InputError(f"name two programs, or two targets for one: fusionlab diff {before} --target a100,h100")
     paths = (before, before if after is None else after)
-    contents = [read_file(Path(path)) for path in paths]
-    saved = [read_ledger(one, path) if is_ledger(one) else None for one, path in zip(contents, paths, strict=True)]
+    if not any(map(is_python, paths)):
+        require_no_args(args, before)
+    contents = [None if is_python(path) else read_file(Path(path)) for path in paths]
+    saved = [
+        read_ledger(one, path) if one and is_ledger(one) else None for one, path in zip(contents, paths, strict=True)
+    ]
     if not targets:  # a program is compared on the target of the ledger beside it
         targets = [one.target for one in saved if one is not None][:1]
     of = (targets or [None]) * 2 if len(targets) < 2 else targets
@@ -82,21 +92,22 @@ def _sides(before: str, after: str | None, where: dict[str, Any]) -> tuple[Ledge
         if one is not None and where["target"] and target != one.target:
             raise InputError(f"{path}: this ledger is of target {one.target}, not {target}")
     first, second = (
-        _compiled(content, path, {**where, "target": target}) if one is None else one
+        _compiled(content, path, args, {**where, "target": target}) if one is None else one
         for one, content, path, target in zip(saved, contents, paths, of, strict=True)
     )
     return first, second
 
 
-def _compiled(content: bytes, path: str, where: dict[str, Any]) -> LedgerRecord:
-    """The ledger of the program in a file."""
-    from fusionlab.cli.sources import circumstances, make
-    from fusionlab.hlo.optimised.saved import HloFile, content_as_saved
+def _compiled(content: bytes | None, path: str, args: Sequence[str], where: dict[str, Any]) -> LedgerRecord:
+    """The ledger of the program in a file; ``content`` is None for Python, which alone has ``args``."""
+    from fusionlab.cli.sources import circumstances, load_file, make
+    from fusionlab.hlo.optimised.saved import HloFile
     from fusionlab.ledger.saved import ledger_record
 
-    source = content_as_saved(content, Path(path))
+    source = load_file(path, args if content is None else (), where["target"], content=content)
     made = make(source, circumstances(source, **where))
-    return replace(ledger_record(made.compiled, memory_known=not isinstance(source, HloFile)), name=Path(path).stem)
+    name = source.name if content is None else Path(path).stem
+    return replace(ledger_record(made.compiled, memory_known=not isinstance(source, HloFile)), name=name)
 
 
 def _allowed_temp(text: str | None) -> tuple[float, bool] | None:

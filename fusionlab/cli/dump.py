@@ -30,7 +30,7 @@ def command(source: dict[str, Any], out: str | None, console: Console, where: di
     from fusionlab.report.tables.programs import print_footprint
     from fusionlab.study import compiled, lower, measure
 
-    loaded = load_source(**source)
+    loaded = load_source(**source, target=where["target"])
     given = circumstances(loaded, **where)
     name = loaded.title if isinstance(loaded, Workload) else loaded.name
     folder = Path(out) if out else Path("fusionlab-dump") / f"{name}-{given.target.name}"

@@ -70,8 +70,9 @@ def command(
     if platform is not None and target is not None and (platform == "cpu") != (target == "cpu"):
         raise InputError(f"--platform {platform} and --target {target} do not go together")
     chosen = passes_of(**asked) if pipeline_text(**asked) else ()
-    loaded = load_source(**source)
-    given = circumstances(loaded, **where | {"target": target or ("cpu" if platform == "cpu" else None)})
+    where = where | {"target": target or ("cpu" if platform == "cpu" else None)}
+    loaded = load_source(**source, target=where["target"])
+    given = circumstances(loaded, **where)
     view_name, what = _view(view, chosen)
     name = loaded.title if isinstance(loaded, Workload) else loaded.name
     path = Path(out) if out else Path(f"{name}-{view_name}.svg")

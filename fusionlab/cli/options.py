@@ -58,9 +58,16 @@ def _gathered(
     return decorate
 
 
+args = click.option(
+    "--args",
+    multiple=True,
+    metavar="SHAPES",
+    help="Where FILE is Python, model.py:energy: 'f32[8,3] i32[] key'.  [default: its example_args]",
+)
 source = _gathered(
     "source",
     file=click.argument("file", required=False),
+    args=args,
     model=click.option(
         "--model",
         help="An ansatz by name; `fusionlab models` lists them.",
@@ -87,7 +94,7 @@ source = _gathered(
     dtype=click.option("--dtype", default="float32", show_default=True),
     size=click.option("--size", default="full", show_default=True, help="full, or tiny for a try."),
 )
-"""FILE or ``--model``: the arguments of ``sources.load_source``, as ``source``."""
+"""FILE, with ``--args``, or ``--model``: the arguments of ``sources.load_source``, as ``source``."""
 
 target = click.option(
     "--target",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fusionlab.errors import InputError
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     Source = Workload | Program | HloFile
 
 
+DEFAULT_TARGET = "a100"
+"""The paper's reference GPU."""
+
+_ARGS_ARE = "--args has those of a Python function, FILE.py:FUNCTION"
+
+
 @dataclass(frozen=True)
 class CompiledSource:
     """A program compiled by XLA for one target; ``program`` is None when the source is XLA's own text.
@@ -31,29 +38,62 @@ class CompiledSource:
     notes: tuple[str, ...] = ()
 
 
-def load_source(*, file: str | None = None, model: str | None = None, **named: Any) -> Workload | Program:
+def load_source(
+    *,
+    file: str | None = None,
+    model: str | None = None,
+    args: Sequence[str] = (),
+    target: str | None = None,
+    **named: Any,
+) -> Workload | Program:
     """The workload or the file's program; ``named`` are arguments of ``fusionlab.workloads.catalogue.build``.
 
-    InputError unless exactly one of ``file`` and ``model`` is named.
+    ``args`` and ``target`` are as for ``load_file``. InputError unless exactly one of ``file`` and ``model`` is named.
     """
     if (file is None) == (model is None):
-        raise InputError("name one thing to work on: either --model NAME or a StableHLO FILE")
+        raise InputError("name one thing to work on: either --model NAME or a FILE (StableHLO, FILE.py:FUNCTION, ...)")
     if file is not None:
-        return load_program(file)
+        return load_program(file, args, target)
     from fusionlab.workloads.catalogue import build
 
     assert model is not None
+    if args:
+        raise InputError(f"--args: model {model} makes its own arguments; {_ARGS_ARE}")
     return build(model, **named)
 
 
-def load_program(path: str) -> Program:
-    """The StableHLO program of a file: text, bytecode, portable artifact or saved ``jax.export``; else InputError."""
-    from fusionlab.hlo.optimised.saved import HloFile, load_saved
+def load_program(path: str, args: Sequence[str] = (), target: str | None = None) -> Program:
+    """The StableHLO program of a file in any form that ``load_file`` reads; else InputError."""
+    from fusionlab.hlo.optimised.saved import HloFile
 
-    found = load_saved(path)
+    found = load_file(path, args, target)
     if isinstance(found, HloFile):
         raise InputError(f"{path}: this is XLA's optimised HLO; a rewrite and a check need StableHLO")
     return found
+
+
+def load_file(
+    path: str, args: Sequence[str] = (), *targets: str | None, content: bytes | None = None
+) -> HloFile | Program:
+    """The program of a file: StableHLO, a saved ``jax.export``, HLO text or protobuf, or ``FILE.py:FUNCTION``.
+
+    ``args`` are the shapes of a Python function's arguments, and ``targets`` the names of those that it is lowered for
+    (by default ``DEFAULT_TARGET``). ``content`` is that of the file, if it has been read. InputError names the file.
+    """
+    from fusionlab.codegen.targets import load_target
+    from fusionlab.hlo.optimised.saved import content_as_saved, load_saved
+    from fusionlab.hlo.python_file import is_python, program_of_python
+
+    if is_python(path):
+        return program_of_python(path, args, [load_target(one or DEFAULT_TARGET).kind for one in targets or (None,)])
+    require_no_args(args, path)
+    return load_saved(path) if content is None else content_as_saved(content, Path(path))
+
+
+def require_no_args(args: Sequence[str], path: str) -> None:
+    """InputError if there are ``args`` for a file that is no Python."""
+    if args:
+        raise InputError(f"--args: {path} has the types of its arguments in it; {_ARGS_ARE}")
 
 
 def default_target(source: object) -> str:
@@ -66,8 +106,8 @@ def default_target(source: object) -> str:
     from fusionlab.hlo.program import Program
 
     if isinstance(source, HloFile) and source.estimates_clock_ghz is not None:
-        return target_of_clock(source.estimates_clock_ghz) or "a100"
-    return "cpu" if isinstance(source, Program | HloFile) and source.platform == "cpu" else "a100"
+        return target_of_clock(source.estimates_clock_ghz) or DEFAULT_TARGET
+    return "cpu" if isinstance(source, Program | HloFile) and source.platform == "cpu" else DEFAULT_TARGET
 
 
 def circumstances(
@@ -96,13 +136,13 @@ def load_facts(
     InputError for no target, and for ``several`` unless the command takes them.
     """
     from fusionlab.codegen.targets import load_target
-    from fusionlab.hlo.optimised.saved import load_saved
 
-    is_file = options["file"] is not None and options["model"] is None
-    source: Source = load_saved(options["file"]) if is_file else load_source(**options)
-    names = list(dict.fromkeys(filter(None, map(str.strip, (target or default_target(source)).split(",")))))
-    if not names:
+    names = list(dict.fromkeys(filter(None, map(str.strip, (target or "").split(",")))))
+    if target and not names:
         raise InputError("--target names no target")
+    is_file = options["file"] is not None and options["model"] is None
+    source: Source = load_file(options["file"], options["args"], *names) if is_file else load_source(**options)
+    names = names or [default_target(source)]
     targets = [load_target(name) for name in names]
     if len(targets) > 1 and not several:
         raise InputError(f"--target {target}: this command takes one target")

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import re
 import sys
 import threading
 import traceback
 from dataclasses import dataclass, is_dataclass, replace
-from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +23,7 @@ from jaxlib.mlir import ir
 
 from fusionlab.errors import InputError, one_line, unknown
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.python_file import run_file
 from fusionlab.passes.interface import Applied, Event, Pass, Result, Setting, VerificationError
 
 GROUP = "fusionlab.passes"
@@ -84,13 +83,6 @@ def documentation(class_: type[Pass]) -> str:
     return text.strip()
 
 
-class _WithoutBytecode(SourceFileLoader):
-    """Reads the source at every import: of a file edited within a second to the same size, bytecode is stale."""
-
-    def path_stats(self, path: Any) -> Any:
-        raise OSError("bytecode is neither read nor written")
-
-
 def _imported(path: Path, reference: str) -> ModuleType:
     """The file as a module whose name is a digest of its path and content: an edited file is another module."""
     try:
@@ -98,22 +90,15 @@ def _imported(path: Path, reference: str) -> ModuleType:
     except OSError:
         raise InputError(f"{reference}: there is no file {path}") from None
     name = f"fusionlab_own_pass_{hashlib.sha256(str(path.resolve()).encode() + content).hexdigest()[:16]}"
-    loader = _WithoutBytecode(name, str(path))
-    spec = importlib.util.spec_from_loader(name, loader)
-    assert spec is not None
     with _IMPORTING:  # another thread must not get a module that is not executed yet
         if name in sys.modules:
             return sys.modules[name]
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module  # dataclasses look their module up
         try:
-            loader.exec_module(module)
+            return run_file(path, name)
         except (Exception, SystemExit) as error:
-            del sys.modules[name]
             raise InputError(
                 f"{reference}: the file cannot be imported: {one_line(error)}{_place(error, path)}"
             ) from None
-        return module
 
 
 def _checked(module: ModuleType, attribute: str, name: str) -> type[Pass]:

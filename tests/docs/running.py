@@ -70,6 +70,8 @@ def make_files(folder: Path) -> None:
     text = jax.jit(replay).lower(x).as_text()
     for name in ("program.mlir", "A.mlir", "B.mlir", "FILE", "A", "B"):
         (folder / name).write_text(text)
+    page = (ROOT / "docs/files.md").read_text()
+    (folder / "energy.py").write_text(page.partition("```python\n")[2].partition("```")[0])
     shutil.copy(ROOT / "fusionlab/codegen/targets/a100.txtpb", folder / "SPEC.txtpb")
     shutil.copytree(ROOT / "studies", folder / "studies")  # `bench --records` writes there
 

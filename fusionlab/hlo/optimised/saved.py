@@ -1,7 +1,8 @@
-"""Files that hold a program in another form than StableHLO: XLA's optimised HLO text, and a saved ``jax.export``."""
+"""Files that hold a program in another form than StableHLO: XLA's HLO, and a saved ``jax.export``."""
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +13,17 @@ from fusionlab.hlo.optimised.device import clock_ghz_of_estimates, platform_of
 from fusionlab.hlo.optimised.parser import HloModule, HloSyntaxError, parse_optimized
 from fusionlab.hlo.optimised.validation import why_hlo_refused
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.sandbox.client import Unreadable, hlo_text_apart
+from fusionlab.hlo.sandbox.client import Foreign, Unreadable, hlo_text_apart, stablehlo_of_hlo_apart
+from fusionlab.hlo.sandbox.worker import is_hlo_protobuf
+
+_log = logging.getLogger(__name__)
 
 # Optimised HLO text begins so, after a byte order mark and comments.
 _HLO_TEXT = re.compile(rb"(\xef\xbb\xbf)?(\s|//[^\n]*\n)*HloModule")
 # An instruction as XLA's short print has it, and as its full print, with a sigil.
 _SHORT = re.compile(r"^\s*(ROOT )?[\w.\-]+ = [a-z(]", re.MULTILINE)
+# A constant whose elements are not printed.
+_ELIDED = re.compile(rb"^\s*(?:ROOT )?%?([\w.\-]+) = [^\n\"]*? constant\(\{\.\.\.\}\)", re.MULTILINE)
 _FULL = re.compile(r"^\s*(ROOT )?%[^\s=]+ = ", re.MULTILINE)
 
 
@@ -38,7 +44,9 @@ class HloFile:
 
 
 def load_saved(path: str | Path) -> HloFile | Program:
-    """The content of a file of any known form: HLO text, StableHLO text or bytecode, a saved ``jax.export``.
+    """The content of a file in any known form: HLO text or protobuf, StableHLO, a saved ``jax.export``.
+
+    HLO before XLA's optimisation is converted to StableHLO, and so is a Program.
 
     InputError names the file and, for HLO text, the line and column of the error.
     """
@@ -48,16 +56,16 @@ def load_saved(path: str | Path) -> HloFile | Program:
 
 def content_as_saved(content: bytes, path: Path) -> HloFile | Program:
     """``load_saved`` of a file ``path`` with the bytes ``content``."""
-    if _HLO_TEXT.match(content):
-        return _optimised(content, path)
+    if _HLO_TEXT.match(content) or is_hlo_protobuf(content):
+        return _hlo(content, path)
     return _exported(path, content) or Program.of_foreign_bytes(content, path)
 
 
-def _optimised(content: bytes, path: Path) -> HloFile:
-    """The HLO text ``content``: XLA's short print is first read, and printed in full, by XLA itself."""
+def _hlo(content: bytes, path: Path) -> HloFile | Program:
+    """The HLO ``content``: a protobuf and XLA's short print are first read, and printed in full, by XLA itself."""
     text = content.decode("utf-8", "replace")
     try:
-        if _SHORT.search(text) and not _FULL.search(text):
+        if is_hlo_protobuf(content) or (_SHORT.search(text) and not _FULL.search(text)):
             text = hlo_text_apart(content)
         module = parse_optimized(text)
     except (HloSyntaxError, Unreadable) as error:
@@ -65,11 +73,34 @@ def _optimised(content: bytes, path: Path) -> HloFile:
     if (cause := why_hlo_refused(module)) is not None:
         raise InputError(f"{path}: {cause}")
     if not module.is_scheduled:
-        raise InputError(
-            f"{path}: HLO before XLA's optimisation: its ops are not launches; give the text of "
-            "jax.jit(f).lower(...).compile().as_text(), or StableHLO (lower(...).as_text()), which fusionlab compiles"
-        )
+        return _unoptimised(content, path, module)
     return HloFile(path.stem, str(path), text, module, platform_of(module), clock_ghz_of_estimates(module))
+
+
+def _unoptimised(content: bytes, path: Path, module: HloModule) -> Program:
+    """HLO before XLA's optimisation as StableHLO, which XLA is still to compile; InputError for HLO between the two."""
+    instructions = [one for part in module.computations.values() for one in part.instructions]
+    if any(one.opcode == "fusion" for one in instructions):
+        raise InputError(
+            f"{path}: HLO after fusion and before scheduling: its ops are not launches; give what XLA ends with "
+            "(jax.jit(f).lower(...).compile().as_text()), or what it begins with (lower(...).as_text())"
+        )
+    if (elided := _ELIDED.search(content)) is not None:
+        raise InputError(
+            f"{path}: the elements of constant {elided[1].decode()} are left out ({{...}}), and nobody knows them; "
+            "dump with --xla_dump_large_constants, or as protobuf with --xla_dump_hlo_as_proto"
+        )
+    try:
+        bytecode = stablehlo_of_hlo_apart(content)
+    except Foreign as found:
+        raise NotStudied(str(path), found.what, found.where, content) from None
+    except Unreadable as error:
+        raise InputError(f"{path}: {error}") from None
+    _log.warning("%s: HLO before XLA's optimisation: read as StableHLO, and compiled", path)
+    try:
+        return Program.of_foreign_bytes(bytecode, path)
+    except NotStudied as found:  # the file is the HLO, not its conversion
+        raise NotStudied(found.path, found.what, found.where, content) from None
 
 
 def _exported(path: Path, content: bytes) -> Program | None:

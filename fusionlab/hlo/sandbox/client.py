@@ -1,4 +1,4 @@
-"""Parse foreign modules and HLO texts in a separate process (``worker``), which may crash or hang."""
+"""Parse foreign modules and HLO in a separate process (``worker``), which may crash or hang."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import subprocess
 import threading
 from multiprocessing.connection import Pipe
 
-from fusionlab.hlo.sandbox.worker import FOREIGN, HLO, MODULE, STABLEHLO, Foreign, Unreadable
+from fusionlab.hlo.sandbox.worker import FOREIGN, HLO, MODULE, STABLEHLO, UNOPTIMISED, Foreign, Unreadable
 from fusionlab.subprocesses import module_command
 
-__all__ = ["Foreign", "Unreadable", "hlo_text_apart", "read_apart"]
+__all__ = ["Foreign", "Unreadable", "hlo_text_apart", "read_apart", "stablehlo_of_hlo_apart"]
 
 TIME_LIMIT_S = 10.0
 TIME_LIMIT_S_PER_MB = 2.0
 """A valid file takes a twentieth of it or less."""
 _START_LIMIT_S = 60.0
-_READERS = {STABLEHLO: ("StableHLO", "MLIR"), HLO: ("HLO", "XLA")}
+_READERS = {STABLEHLO: ("StableHLO", "MLIR"), HLO: ("HLO", "XLA"), UNOPTIMISED: ("HLO", "XLA")}
 _KEPT_BYTES = 1_000_000
 """The process is reused unless it has read a larger file, whose memory it would keep."""
 
@@ -97,20 +97,26 @@ def read_apart(content: bytes) -> bytes:
     Unreadable has the cause, also when the process that read it crashed or timed out; Foreign names the part of a
     valid module that is not studied.
     """
-    what, answer = _reader.ask(content)
+    return _answer(content, STABLEHLO)
+
+
+def stablehlo_of_hlo_apart(content: bytes) -> bytes:
+    """The bytecode of the HLO ``content`` (text or protobuf) as StableHLO, with errors as of ``read_apart``."""
+    return _answer(content, UNOPTIMISED)
+
+
+def hlo_text_apart(content: bytes) -> str:
+    """The HLO ``content``, in any form that XLA reads, as XLA prints it in full: with sigils and signatures.
+
+    Unreadable has XLA's reason, of a text with line and column; also when the process crashed or timed out.
+    """
+    return _answer(content, HLO).decode("utf-8", "replace")
+
+
+def _answer(content: bytes, kind: int) -> bytes:
+    what, answer = _reader.ask(content, kind)
     if what == FOREIGN:
         raise Foreign(*answer.decode("utf-8", "replace").split("\n", 1))
     if what != MODULE:
         raise Unreadable(answer.decode("utf-8", "replace"))
     return answer
-
-
-def hlo_text_apart(content: bytes) -> str:
-    """The HLO text ``content``, in any form that XLA reads, as XLA prints it in full: with sigils and signatures.
-
-    Unreadable has XLA's reason with line and column, also when the process that read it crashed or timed out.
-    """
-    what, answer = _reader.ask(content, HLO)
-    if what != MODULE:
-        raise Unreadable(answer.decode("utf-8", "replace"))
-    return answer.decode("utf-8", "replace")

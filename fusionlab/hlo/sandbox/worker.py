@@ -3,9 +3,9 @@
     python -m fusionlab.hlo.sandbox.worker DESCRIPTOR
 
 answers each module from the connection DESCRIPTOR with its bytecode, as MLIR writes it after parsing and verifying, or
-with the error; and each HLO text with XLA's full print of it. One byte before states the kind, in both directions. Both
-sides send bytes, which nobody unpickles. ``client`` is the caller's side. Nothing here imports JAX, so that it starts
-in a quarter of a second.
+with the error; and each HLO text or protobuf with XLA's full print of it, or with its bytecode as StableHLO. One byte
+before states the kind, in both directions. Both sides send bytes, which nobody unpickles. ``client`` is the caller's
+side. Nothing here imports JAX, so that it starts in a quarter of a second.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from fusionlab.hlo.sandbox.validation import why_attribute_not_studied, why_not_
 from fusionlab.hlo.view import inner_operations, location_name, source_of
 from fusionlab.subprocesses import limit_memory
 
-STABLEHLO, HLO = range(2)
-"""Kinds of requests."""
+STABLEHLO, HLO, UNOPTIMISED = range(3)
+"""Kinds of requests: StableHLO as bytecode; HLO, text or protobuf, as XLA's full print, and as StableHLO."""
 
 WORDS, MODULE, FOREIGN = range(3)
 """Kinds of answers: the error of a file; a module; the part of a valid module that is not studied and, on a line of its
@@ -37,6 +37,8 @@ own, its place."""
 
 _MAGIC = b"ML\xefR"
 _PORTABLE = re.compile(rb"ML\xefR.StableHLO_v(\d+(?:\.\d+)*)?", re.DOTALL)
+_FIRST_FIELD, _MOST_VARINT = b"\n", 11
+_CONTROL, _LOOKED_AT = re.compile(rb"[\x00-\x08\x0e-\x1f]"), 4096
 _HLO_ERROR = re.compile(r"was parsing (\d+):(\d+): error: (.*)")
 _STATIC_SHAPES = "builtin.module(stablehlo-refine-shapes,func.func(stablehlo-canonicalize-dynamism))"
 
@@ -184,14 +186,35 @@ def _first_line(error: BaseException) -> str:
 
 
 def read_hlo(content: bytes) -> bytes:
-    """XLA's full print of an HLO text in any form that XLA reads; Unreadable has its reason with the position."""
+    """XLA's full print of an HLO text or protobuf in any form that XLA reads; Unreadable has the reason."""
+    return str(_hlo_module(content).to_string()).encode()
+
+
+def read_unoptimised(content: bytes) -> bytes:
+    """The bytecode of HLO as StableHLO; what XLA cannot convert is Unreadable."""
+    from jaxlib import _jax
+
+    module = _hlo_module(content)
     try:
-        from jaxlib._hlo import hlo_module_from_text
+        converted = _jax.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())
+    except (RuntimeError, ValueError) as error:
+        raise Unreadable(f"XLA cannot convert this HLO to StableHLO: {_first_line(error)}") from None
+    return read(converted)
+
+
+def _hlo_module(content: bytes) -> Any:
+    """The module of an HLO text or protobuf; Unreadable has XLA's reason, for a text with the position."""
+    try:
+        from jaxlib import _hlo
     except ImportError:  # before JAX 0.10.2
-        from jaxlib._jax import hlo_module_from_text
+        from jaxlib import _jax as _hlo
     try:
-        return str(hlo_module_from_text(content.decode("utf-8", "replace")).to_string()).encode()
-    except RuntimeError as error:
+        if is_hlo_protobuf(content):
+            return _hlo.HloModule.from_serialized_hlo_module_proto(_module_message(content))
+        return _hlo.hlo_module_from_text(content.decode("utf-8", "replace"))
+    except (RuntimeError, ValueError) as error:
+        if is_hlo_protobuf(content):
+            raise Unreadable(f"not an HLO protobuf: {_first_line(error)}") from None
         found = _HLO_ERROR.findall(str(error))
         line, column, reason = next(
             (each for each in found if not each[2].endswith(":")), ("1", "1", _first_line(error))
@@ -199,17 +222,40 @@ def read_hlo(content: bytes) -> bytes:
         raise Unreadable(f"line {line}, column {column}: not HLO text: {reason}") from None
 
 
+def is_hlo_protobuf(content: bytes) -> bool:
+    """True for what begins as a message with a text as its first field, and is no text: no other known form does."""
+    return content.startswith(_FIRST_FIELD) and _CONTROL.search(content, 0, _LOOKED_AT) is not None
+
+
+def _module_message(content: bytes) -> bytes:
+    """The ``HloModuleProto`` in ``content``: itself, or the first field of an ``HloProto`` or of an ``HloSnapshot``.
+
+    A module's own first field is its name; that of a message around it is a message, which begins as one.
+    """
+    size, shift, at = 0, 0, 1
+    while at < min(len(content), _MOST_VARINT):
+        size |= (content[at] & 0x7F) << shift
+        shift, at = shift + 7, at + 1
+        if content[at - 1] < 0x80:
+            break
+    inner = content[at : at + size]
+    return _module_message(inner) if inner.startswith(_FIRST_FIELD) else content
+
+
 def answer_to(request: bytes) -> tuple[int, bytes]:
     """The kind of the answer to a request, and the answer."""
     kind, content = request[0], request[1:]
     try:
-        return MODULE, read_hlo(content) if kind == HLO else read(content)
+        return MODULE, _READERS[kind](content)
     except Unreadable as error:
         return WORDS, str(error).encode()
     except Foreign as error:
         return FOREIGN, f"{error.what}\n{error.where}".encode()
     except (MemoryError, RecursionError, ir.MLIRError, ValueError, IndexError) as error:
         return WORDS, f"cannot be read: {type(error).__name__}: {_first_line(error)}".encode()
+
+
+_READERS = {STABLEHLO: read, HLO: read_hlo, UNOPTIMISED: read_unoptimised}
 
 
 def main(descriptor: str) -> None:
