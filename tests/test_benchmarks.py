@@ -402,3 +402,30 @@ def test_the_table_of_errors_is_that_of_its_record(module, name):
     whole = {f"{model} {molecule}" for model in script.MODELS for molecule in script.MOLECULES}
     assert set(rows) == ({"paulinet CH4"} if name.endswith("8192") else whole)
     assert script.table(rows) == (root / f"studies/{name}.md").read_text()
+
+
+@pytest.fixture
+def readme_figures(module):
+    return module("readme_figures")
+
+
+def test_readme_its_picture_and_their_record_have_the_same_figures(readme_figures):
+    rows = json.loads(readme_figures.RECORD.read_text())["rows"]
+    in_record = {name: readme_figures.figures(rows[name]) for name in readme_figures.TABLE.values()}
+    in_table = readme_figures.table_of(readme_figures.README.read_text())
+    pictured = readme_figures.pictured_in(readme_figures.PICTURE.read_text())
+    command = "run benchmarks/readme_figures.py"
+    assert in_table == {program: in_record[name] for program, name in readme_figures.TABLE.items()}, command
+    assert pictured == {text: in_record[name] for text, name in readme_figures.PICTURED.items()}, command
+
+
+def test_new_figures_are_written_to_the_table_and_the_picture(readme_figures):
+    rows = json.loads(readme_figures.RECORD.read_text())["rows"]
+    rows["paulinet CH4 fused"] |= {"dynamic_launches": 1234, "temp_bytes": 2**30, "flops": 3e12}
+    before = readme_figures.README.read_text(), readme_figures.PICTURE.read_text()
+    readme, picture = readme_figures.with_figures(*before, rows)
+    assert "| **1,234** | **1,024** | **3,000** |" in readme
+    assert ">1,234 launches &#183; 3,000 GFLOP &#183; 1,024 MiB<" in picture
+    for old, new in zip(before, (readme, picture), strict=True):
+        pairs = zip(old.splitlines(), new.splitlines(), strict=True)
+        assert sum(one != other for one, other in pairs) == 1

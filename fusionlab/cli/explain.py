@@ -163,16 +163,20 @@ def _print_kernel(
     staged: bool,
     console: Console,
 ) -> None:
+    from fusionlab.bytesize import size_words
     from fusionlab.hlo.stages import LEGEND
     from fusionlab.ledger.origins import BY
     from fusionlab.ledger.views import place
-    from fusionlab.report.tables import milliseconds, note, print_rows
+    from fusionlab.report.pictures.dot import flops_text
+    from fusionlab.report.tables import note, print_rows, time_words
     from fusionlab.report.tables.refusals import xla_times
 
-    time = "-" if row.model_us is None else f"{milliseconds(row.model_us)} ms ({row.model_source})"
+    time = "-" if row.model_us is None else f"{time_words(row.model_us)} ({row.model_source})"
+    flops, per_byte = flops_text(row.flops) if row.flops else "0 FLOP", row.intensity_flop_per_byte
+    intensity = f"{per_byte:,.0f}" if per_byte >= 100 else f"{per_byte:.2g}"
     console.print(
-        f"{row.name}: {row.family}, {row.dynamic_launches} launches, {row.flops / 1e9:,.3f} GFLOP, "
-        f"{row.bytes / 2**20:,.1f} MiB, {row.intensity_flop_per_byte:,.2f} FLOP/byte, {time}",
+        f"{row.name}: {row.family}, {row.dynamic_launches} launches, {flops}, {size_words(row.bytes)}, "
+        f"{intensity} FLOP/byte, {time}",
         style="bold",
         soft_wrap=True,
     )

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from fusionlab.report.pictures.drawing import Drawing
     from fusionlab.study import Circumstances
 
-VIEWS = ("replay", "stages", "clusters", "kernel", "dataflow")
+_BY_SCOPE = ("scopes", "stages")
+"""Two names of one view: scopes are stages where the program has these."""
+VIEWS = ("replay", *_BY_SCOPE, "clusters", "kernel", "dataflow")
 _OF_LAUNCHES = ("clusters", "kernel")
 _EXPORTS = (".graphml", ".json")
 
@@ -33,10 +35,8 @@ _EXPORTS = (".graphml", ".json")
 @options.source
 @click.option(
     "--view",
-    default="replay",
-    show_default=True,
-    help="stages, replay, clusters, kernel:NAME or dataflow:VALUE.",
-    shell_complete=options.among(lambda: ("stages", "replay", "clusters", "kernel:", "dataflow:")),
+    help="scopes (or stages), replay, clusters, kernel:NAME, dataflow:VALUE.  [default: replay if there is one]",
+    shell_complete=options.among(lambda: ("scopes", "stages", "replay", "clusters", "kernel:", "dataflow:")),
 )
 @click.option("--platform", type=click.Choice(["cuda", "cpu"]), help="Lowered for.  [default: the target's]")
 @click.option(
@@ -44,17 +44,18 @@ _EXPORTS = (".graphml", ".json")
     help="Compiled for (clusters, kernel): a100, a5000, h100, h200, cpu, ...  [default: a100]",
     shell_complete=options.target_names,
 )
-@click.option("--depth", default=2, show_default=True, type=click.IntRange(min=1), help="stages: levels of scopes.")
-@click.option("--expand", is_flag=True, help="stages, replay: draw what repeats one by one.")
+@click.option("--depth", type=click.IntRange(min=1), help="scopes: levels of them.  [default: what can be read]")
+@click.option("--expand", is_flag=True, help="scopes, replay: draw what repeats one by one.")
+@click.option("--constants", is_flag=True, help="scopes: draw constants and broadcasts, too.")
 @click.option("--steps", default=3, show_default=True, type=click.IntRange(min=1), help="dataflow: operations around.")
 @click.option("--clusters", default=8, show_default=True, type=click.IntRange(min=0), help="How many clusters.")
-@options.passes("stages, clusters: before and after it; repeatable.")
+@options.passes("scopes, clusters: before and after it; repeatable.")
 @click.option("--out", help="FILE.svg, .png or .pdf (and .dot beside it), .dot, .graphml, or .json for Model Explorer.")
 @options.cache
 @options.verb
 def command(
     source: dict[str, Any],
-    view: str,
+    view: str | None,
     platform: str | None,
     asked: dict[str, Any],
     out: str | None,
@@ -73,14 +74,18 @@ def command(
     where = where | {"target": target or ("cpu" if platform == "cpu" else None)}
     loaded = load_source(**source, target=where["target"])
     given = circumstances(loaded, **where)
-    view_name, what = _view(view, chosen)
     name = loaded.title if isinstance(loaded, Workload) else loaded.name
-    path = Path(out) if out else Path(f"{name}-{view_name}.svg")
+    if view is not None:
+        _view(view, chosen)
+    path = Path(out or f"{name}.svg")
     require_writable(path.resolve().parent)
     if path.suffix and path.suffix not in (*PICTURES, *_EXPORTS, ".dot"):
         known = ", ".join((*PICTURES, ".dot", *_EXPORTS))
         raise InputError(f"--out {path}: no such kind of file; known: {known}")
     program = lower(loaded, given)
+    view = view or _default_view(program, chosen)
+    view_name, what = _view(view, chosen)
+    path = path if out else Path(f"{name}-{view_name}.svg")
     given.progress(f"draw: {view} of {program.name} ({program.ops:,} ops)")
     if path.suffix in _EXPORTS:
         if chosen:
@@ -96,6 +101,14 @@ def command(
     return {"name": program.name, "view": view, "files": files}
 
 
+def _default_view(program: Program, passes: Sequence[Pass]) -> str:
+    """The replay where there is one to draw, and no other program beside it; else the scopes."""
+    from fusionlab.hlo.program import program_view
+    from fusionlab.hlo.replay import find_replays
+
+    return "replay" if not passes and find_replays(program_view(program)) else "scopes"
+
+
 def _view(view: str, passes: Sequence[Pass]) -> tuple[str, str]:
     """The name of the view and its subject."""
     name, _, what = view.partition(":")
@@ -103,8 +116,8 @@ def _view(view: str, passes: Sequence[Pass]) -> tuple[str, str]:
         raise unknown("view", name, VIEWS)
     if (name in ("kernel", "dataflow")) != bool(what):
         raise InputError(f"--view {view}: " + ("this view takes no name" if what else f"say {name}:NAME"))
-    if passes and name not in ("stages", "clusters"):
-        raise InputError(f"--view {view}: before and after are drawn by --view stages and --view clusters")
+    if passes and name not in (*_BY_SCOPE, "clusters"):
+        raise InputError(f"--view {view}: before and after are drawn by --view scopes and --view clusters")
     return name, what
 
 
@@ -129,14 +142,23 @@ def _dot(
 
 
 def _drawing(
-    program: Program, view: str, what: str, given: Circumstances, *, depth: int, expand: bool, steps: int, clusters: int
+    program: Program,
+    view: str,
+    what: str,
+    given: Circumstances,
+    *,
+    depth: int | None,
+    expand: bool,
+    constants: bool,
+    steps: int,
+    clusters: int,
 ) -> Drawing:
     from fusionlab.report.pictures.dataflow import dataflow_drawing
     from fusionlab.report.pictures.launches import cluster_drawing, kernel_drawing
     from fusionlab.report.pictures.stages import scope_drawing
 
-    if view == "stages":
-        return scope_drawing(program, depth, expand=expand)
+    if view in _BY_SCOPE:
+        return scope_drawing(program, depth, expand=expand, constants=constants)
     if view == "dataflow":
         return dataflow_drawing(program, what, steps)
     made = make(program, given).compiled

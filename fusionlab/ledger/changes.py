@@ -21,6 +21,7 @@ from typing import Any
 from fusionlab.bytesize import size_words
 from fusionlab.ledger.launch_rows import LaunchRow
 from fusionlab.ledger.origins import part_of
+from fusionlab.ledger.refusals import makes_result
 from fusionlab.ledger.saved import CopySite, LedgerRecord
 
 APPEARED, WENT, GREW, SHRANK = "appeared", "went", "grew", "shrank"
@@ -33,8 +34,6 @@ _LIBRARY = ("gemm", "convolution")
 """Few kernels, each of its own op: those of one structure are alike wherever they are."""
 _SOURCE = re.compile(r" \(([^/]*:\d+)\)$")
 _MOST_NAMES = 3
-_IS_RESULT = re.compile(r"No users to fuse|result of the loop or program")
-"""Refusals of kernels that make a result: nothing keeps them apart from a reader."""
 
 
 @dataclass(frozen=True)
@@ -433,7 +432,7 @@ def _kept_apart(new: Sequence[_Item], old: Sequence[_Item], side: _LedgerSide) -
     """XLA's most frequent reason not to fuse kernels that only one side has."""
     before = {one.name for one in old}
     causes = Counter(side.refusals[one.name] for one in new if one.name in side.refusals and one.name not in before)
-    causes = Counter({cause: count for cause, count in causes.items() if not _IS_RESULT.search(cause)})
+    causes = Counter({cause: count for cause, count in causes.items() if not makes_result(cause)})
     if causes:
         yield f"XLA keeps it apart: {min(causes, key=lambda cause: (-causes[cause], cause))}"
 
@@ -488,7 +487,7 @@ def _refused(before: LedgerRecord, after: LedgerRecord) -> tuple[tuple[str, int,
     if before.refusals is None or after.refusals is None:
         return ()
     old, new = (Counter(one.cause for one in side) for side in (before.refusals, after.refusals))
-    causes = [cause for cause in dict.fromkeys([*old, *new]) if not _IS_RESULT.search(cause)]
+    causes = [cause for cause in dict.fromkeys([*old, *new]) if not makes_result(cause)]
     changed = [(cause, old[cause], new[cause]) for cause in causes if old[cause] != new[cause]]
     return tuple(sorted(changed, key=lambda one: -abs(one[2] - one[1])))
 

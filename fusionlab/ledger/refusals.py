@@ -62,9 +62,10 @@ class FusionRefusal:
 class Coverage:
     """The outcome of the ``producers`` that XLA refused to fuse and that remained after its fusion pass.
 
-    ``joined`` are refusals with a launch; ``merged`` are in one kernel with all their readers, so no boundary is left;
-    ``idle`` are in code that never runs; ``not_joined`` were not found in the final program. ``launches`` are the
-    launch sites that run, ``launches_refused`` those of them that have at least one refusal.
+    ``joined`` are refusals with a launch; ``results`` are results of the program or of a loop, which nothing could be
+    fused into; ``merged`` are in one kernel with all their readers, so no boundary is left; ``idle`` are in code that
+    never runs; ``not_joined`` were not found in the final program. ``launches`` are the launch sites that run,
+    ``launches_refused`` those of them that have at least one refusal.
     """
 
     producers: int
@@ -74,6 +75,7 @@ class Coverage:
     not_joined: int
     launches: int
     launches_refused: int
+    results: int = 0
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ def refusals(compiled: Compiled, rows: tuple[LaunchRow, ...] | None = None) -> R
         not_joined=became["not_joined"],
         launches=len(runs),
         launches_refused=len(runs & {one.kernel for one in found}),
+        results=became["results"],
     )
     return Refusals(tuple(sorted(found, key=_costliest_first)), coverage)
 
@@ -164,6 +167,9 @@ def _refusal(step: FusionStep, names: KernelNames, rows: Mapping[str, LaunchRow]
     if reading and not consumers:
         return "merged"
     computation, one = names.places[step.producer]
+    cause = _cause(step, one, reading)
+    if makes_result(cause):
+        return "results"
     written = min(data_bytes(one), traffic_of(names.fused, computation, one).result_bytes)
     own = names.origins.of_members(one)
     origin = own if own.is_known and (own.is_staged or not row.is_staged) else row
@@ -172,7 +178,7 @@ def _refusal(step: FusionStep, names: KernelNames, rows: Mapping[str, LaunchRow]
         producer=step.producer,
         kernel=kernel,
         consumers=consumers,
-        cause=_cause(step, one, reading),
+        cause=cause,
         stage=origin.stage,
         role=origin.role,
         op_name=origin.op_name,
@@ -218,9 +224,7 @@ def _cause(step: FusionStep, producer: Instruction, reading: Sequence[Instructio
 def _what(one: Instruction) -> str:
     if one.opcode == "custom-call":
         return "library call " + one.custom_call_target
-    return {"tuple": "result of the loop or program", "while": "while loop", "fusion": "kernel"}.get(
-        one.opcode, one.opcode
-    )
+    return {"tuple": _RESULT, "while": "while loop", "fusion": "kernel"}.get(one.opcode, one.opcode)
 
 
 _OF_THE_PRODUCER = ("the producer is not fusible", "Producer is not loop-fusible")
@@ -230,6 +234,16 @@ _OF_THE_CONSUMER = (
     "Not fusing: not found a fusible case",
 )
 """XLA's reasons that are due to the kind of one of the two, for GPUs and for the CPU."""
+
+
+def makes_result(cause: str) -> bool:
+    """True for a kernel that makes a result of the program or of a loop and nothing else: no reader is refused."""
+    return cause == _NO_USERS or cause.endswith(f"fusible: {_RESULT}")
+
+
+_NO_USERS = "No users to fuse"
+"""XLA's reason."""
+_RESULT = "result of the loop or program"
 _PASSES_ON = ("tuple", "while", "conditional", "call")
 
 

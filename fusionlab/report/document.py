@@ -20,8 +20,9 @@ from fusionlab.hlo.diff.hunks import compare_programs
 from fusionlab.hlo.diff.lines import Names, line_of
 from fusionlab.hlo.diff.numbering import Digests
 from fusionlab.hlo.diff.records import Hunk, ModuleDiff, OpLine
+from fusionlab.hlo.name_stacks import read_name
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.source_text import source_name, text_of_lines
+from fusionlab.hlo.source_text import text_of_lines
 from fusionlab.hlo.view import Node, source_of
 from fusionlab.ledger.dataflow import members
 from fusionlab.ledger.footprint import Footprint
@@ -34,6 +35,7 @@ from fusionlab.ledger.roofline import family_points, kernel_points
 from fusionlab.ledger.views import default_views, label, totals_by
 from fusionlab.measure.comparison import Comparison, compare_record, kernels_of, latest, measured_by
 from fusionlab.measure.records import Record
+from fusionlab.report.pictures.folding import source_line
 from fusionlab.report.pictures.scope_tree import ScopeGroup, ScopeTree, scope_tree
 from fusionlab.report.tables.memory import memory_verdict
 from fusionlab.study import StudyResult
@@ -41,7 +43,9 @@ from fusionlab.workload import Workload
 
 ORIGINAL = "original.mlir"
 _FORMAT = "fusionlab-study-1"
-_OP_COLUMNS = ("line", "group", "family", "phase", "stage", "role", "runs", "flops", "bytes", "unmodelled")
+_OP_COLUMNS = (
+    "line", "group", "family", "phase", "stage", "role", "transform", "runs", "flops", "bytes", "unmodelled", "hidden",
+)  # fmt: skip
 _FLOW_KINDS = ("data", "residual", "carried")
 _MOST_CLUSTERS = 30
 _MOST_BUFFERS = 50
@@ -101,8 +105,7 @@ class _Lines:
         """The position of the line of ``node``, an op of the program ``viewed``."""
         names, origins = viewed.names, viewed.view.origins
         line = line_of(node, names, lambda value: origins.get(value, value), "")
-        place = source_of(node.operation)
-        source = source_name(place) if place else ""
+        place, source = source_of(node.operation), source_line(node)
         if place:
             self._places.setdefault(source, place)
         return self._position(names.name(node.results[0]) if node.results else "", line.text, line.scope, source)
@@ -172,7 +175,7 @@ class _Writer:
         original = self._key("original", target.name, first)
         rewritten = self._key("rewritten", target.name, last) if outcome.applied else original
         after, view = None, default_views(launch_rows(one.before))
-        if outcome.after is not None and one.after is not None:
+        if outcome.applied and outcome.after is not None and one.after is not None:
             after = _side(outcome.after, one.after, last.ops_of_scopes, view)
         return {
             "name": target.name,
@@ -204,13 +207,15 @@ class _Writer:
     def _program(self, viewed: _Viewed) -> dict[str, Any]:
         """``groups``, ``ops`` (rows of ``columns``) and ``flows`` ([source op, target op, bytes, kind]).
 
-        FLOPs and bytes are of all runs (model, nothing fused); private calls are inlined. A source -1 is an
+        FLOPs and bytes are of all runs (model, nothing fused); private calls are inlined. ``hidden`` ops (constants
+        and broadcasts) are drawn only on request. A source -1 is an
         argument; -1 of ``returns``, the ops that make the results, also what a loop or branch returns.
         """
         program, tree, places = viewed.program, viewed.tree, viewed.places
         rows = [
             [self.lines.of_node(leaf.node, viewed), leaf.group, leaf.family, leaf.attribution.phase,
-             leaf.attribution.stage, leaf.attribution.role, leaf.runs, leaf.flops, leaf.bytes, int(leaf.unmodelled)]
+             leaf.attribution.stage, leaf.attribution.role, read_name(leaf.node.scope).transform, leaf.runs, leaf.flops,
+             leaf.bytes, int(leaf.unmodelled), int(leaf.hidden)]
             for leaf in tree.leaves
         ]  # fmt: skip
         returned = (value.producer for value in viewed.view.flat.returns)
@@ -269,6 +274,11 @@ def _op_clusters(viewed: _Viewed) -> list[dict[str, Any]]:
     return found
 
 
+def view_of_report(views: Sequence[str]) -> str:
+    """What the report groups launches by, of the ``default_views``: the stage where there are stages."""
+    return "stage" if "stage" in views else views[0]
+
+
 def _side(
     found: Footprint, compiled: Compiled, ops_of: Mapping[str, Sequence[int]], views: Sequence[str]
 ) -> dict[str, Any]:
@@ -279,7 +289,7 @@ def _side(
     its groups are in the rows' ``field``.
     """
     rows = launch_rows(compiled)
-    view = "stage" if "stage" in views else views[0]
+    view = view_of_report(views)
     ceilings = ceilings_of(compiled.target)
     roofs = ("flops_per_s", "bytes_per_s", "ridge_flop_per_byte", "source")
     return {
@@ -410,12 +420,19 @@ def rewritten_file(target: str) -> str:
 
 
 def commands(
-    source: str, asked: str, checking: str, pipelines: Mapping[str, str], rewritten: Collection[str], folder: str
+    source: str,
+    asked: str,
+    checking: str,
+    pipelines: Mapping[str, str],
+    rewritten: Collection[str],
+    folder: str,
+    view: str = "stage",
 ) -> list[dict[str, str]]:
     """``{"what", "command"}`` of every table of the study, for the shell.
 
     ``source``, ``asked`` and ``checking`` are options: the program, the requested passes, the check. ``pipelines`` are
-    the passes that were run, by target; ``folder`` holds the program rewritten for each of the targets ``rewritten``.
+    the passes that were run, by target; ``folder`` holds the program rewritten for each of the targets ``rewritten``;
+    ``view`` is what launches are grouped by.
     """
     targets = f"--target {','.join(pipelines)} -o {shlex.quote(folder)}"
     rows: list[tuple[str, tuple[str, ...]]] = [("everything", ("fusionlab study", source, asked, checking, targets))]
@@ -434,7 +451,7 @@ def commands(
         for side, program in sides.items():
             of = f"({target}, {side})"
             rows += [
-                (f"launches by stage and family {of}", ("fusionlab launches", program, on, "--by stage,family")),
+                (f"launches by {view} and family {of}", ("fusionlab launches", program, on, f"--by {view},family")),
                 (f"clusters {of}", ("fusionlab clusters", program, on)),
                 (f"refused fusions {of}", ("fusionlab explain", program, on)),
                 (f"memory by buffer {of}", ("fusionlab memory", program, on)),

@@ -16,6 +16,7 @@ from jax import lax
 from selenium import webdriver
 
 from fusionlab.cli import main
+from fusionlab.hlo.program import Program
 from tests.browser.reading import load, opened
 from tests.compiled import cache_with_shared_compiles
 
@@ -47,11 +48,16 @@ def local_energy(weights: Any, walkers: Any) -> Any:
 @pytest.fixture(scope="session")
 def study_folder(lowered: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a study of a small replay, for an A100 that is not there."""
-    place = tmp_path_factory.mktemp("study")
     generator = np.random.default_rng(0)
     arrays = [generator.normal(size=shape).astype(np.float32) for shape in ((8, 8), (64, 4))]
-    path = place / "replay.mlir"
-    path.write_text(lowered(local_energy, *arrays, platform="cuda", name="replay").text)
+    program = lowered(local_energy, *arrays, platform="cuda", name="replay")
+    return studied(program, tmp_path_factory.mktemp("study"))
+
+
+def studied(program: Program, place: Path) -> Path:
+    """The folder in ``place`` of a study of ``program``, for an A100 that is not there."""
+    path = place / "program.mlir"
+    path.write_text(program.text)
     arguments = ["study", str(path), "--target", "a100", "-o", str(place / "report"), "--quiet", "--json"]
     result = CliRunner().invoke(main, arguments, env={"FUSIONLAB_CACHE": str(cache_with_shared_compiles(place))})
     assert result.exit_code == 0, f"{result.output}{result.stderr}{result.exception!r}"

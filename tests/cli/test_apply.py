@@ -101,6 +101,7 @@ def test_where_nothing_applies_the_output_is_the_input_and_the_reason_is_told(cl
         "fusionlab: nothing was applied, the output equals the input: batch-replay: carried value"
     )
     assert "declined batch-replay (unsafe)" in result.stdout
+    assert "after" not in result.stdout.partition("pipeline:")[0]  # one column
     why = "; instead: let a trip only add to a sum"
     assert why in result.stdout
     assert why in result.stderr

@@ -83,6 +83,11 @@ def test_hlo_text_belongs_to_the_target_that_its_estimates_are_for(as_json, esti
     assert document["families"][0]["name"] == "elementwise"
 
 
+def test_a_small_kernel_has_figures_in_units_that_fit(cli, estimated):
+    shown = cli("explain", estimated, "--kernel", "loop_tanh_fusion", "--quiet").stdout
+    assert "loop_tanh_fusion: elementwise, 1 launches, 8 FLOP, 64 B, 0.12 FLOP/byte, 3.0 us (xla)" in shown
+
+
 def test_stages_have_a_legend_and_other_programs_scopes(cli, as_json, estimated, tmp_path):
     legend = "stages: A features; B correlation update; C orbitals and readout; D determinants, log|psi|; E derivatives"
     assert legend in cli("launches", estimated, "--quiet").stdout

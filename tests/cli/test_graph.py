@@ -2,8 +2,12 @@
 
 import json
 
+import jax
+import jax.numpy as jnp
 import networkx as nx
+import numpy as np
 import pytest
+from jax import lax
 
 from fusionlab.report.pictures import files
 
@@ -60,3 +64,25 @@ def test_before_and_after_stand_side_by_side(draw, tmp_path, no_graphviz):
     text = (tmp_path / "p.dot").read_text()
     assert 'label="before"' in text
     assert 'label="after batch-replay"' in text
+
+
+def laplacian(x):
+    """A sum over directions, one trip each."""
+    _, push = jax.linearize(jax.grad(lambda x: jnp.sum(jnp.sin(x) ** 3)), x)
+    return lax.fori_loop(0, 5, lambda k, total: total + push(jnp.eye(5)[k])[k], 0.0)
+
+
+def test_the_default_view_is_the_replay_where_there_is_one(as_json, lowered, recurrence_file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "energy.mlir").write_text(lowered(laplacian, np.ones(5, np.float32)).text)
+    assert as_json("graph", "energy.mlir")["view"] == "replay"
+    assert as_json("graph", recurrence_file)["view"] == "scopes"
+    assert {path.name for path in tmp_path.glob("*.dot")} == {"energy-replay.dot", "recurrence-scopes.dot"}
+
+
+def test_constants_are_drawn_on_request(draw, tmp_path, no_graphviz):
+    draw(tmp_path / "few.dot", "--depth", "1", "--quiet")
+    draw(tmp_path / "all.dot", "--depth", "1", "--constants", "--quiet")
+    hidden = "constants and broadcasts (--constants draws them)"
+    assert hidden in (tmp_path / "few.dot").read_text()
+    assert hidden not in (tmp_path / "all.dot").read_text()

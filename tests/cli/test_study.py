@@ -53,6 +53,9 @@ def test_an_earlier_study_is_replaced_and_other_folders_are_left_alone(cli, recu
     (folder / "study.json").write_text('{"format": "fusionlab-study-1"}')
     cli("study", recurrence_file, "-o", folder, *ON_CPU, code=0)
     assert {path.name for path in folder.iterdir()} == {"report.html", "study.json", "original.mlir"}
+    document = json.loads((folder / "study.json").read_text())
+    assert [target["after"] for target in document["targets"]] == [None]  # one column, not two equal ones
+    assert not [one for one in document["commands"] if "stage" in one["command"]]
 
 
 def test_what_is_read_is_not_replaced(cli, recurrence_file, tmp_path):

@@ -103,6 +103,17 @@ def test_a_program_of_one_kernel_has_no_refusal_and_an_unasked_record_is_none(lo
     assert refusals(compile_program(lowered(jnp.tanh, jnp.ones(300)), load_target("cpu"))) is None
 
 
+@pytest.mark.parametrize("reason", ["No users to fuse", "the consumer is not fusible"])
+def test_a_result_is_no_refusal(reason):
+    """XLA lists the kernel that makes the program's result among those that it could not fuse."""
+    dump = step("producer_ineligible", producer_name="two", reason=reason)
+    dump += step("producer_ineligible", producer_name="one", reason="too many operands")
+    text = text_of("before_merging.hlo")
+    given = refusals(compiled_of(text, priority_fusion=dump, fused_hlo=text))
+    assert [one.producer for one in given.found] == ["one"]
+    assert (given.coverage.results, given.coverage.joined, given.coverage.launches_refused) == (1, 1, 1)
+
+
 def test_no_dump_no_refusals():
     assert refusals(compiled_of(text_of("fused_step.hlo"))) is None
 
@@ -117,7 +128,7 @@ def test_a_renamed_producer_keeps_its_refusal_until_xla_decides_again():
 
 def test_refusals_of_kernels_that_were_merged_later_are_all_there():
     dump = "".join(
-        step("producer_ineligible", producer_name=name, reason="the consumer is not fusible") for name in ("one", "two")
+        step("producer_ineligible", producer_name=name, reason="too many operands") for name in ("one", "two")
     )
     merged = refusals(
         compiled_of(text_of("after_merging.hlo"), priority_fusion=dump, fused_hlo=text_of("before_merging.hlo"))
@@ -139,7 +150,7 @@ def test_refusals_of_kernels_that_were_merged_later_are_all_there():
 )
 def test_a_boundary_costs_what_moves(name, moved_bytes):
     """An update in place writes its update, and a slice reads its part: neither is the whole buffer."""
-    dump = step("producer_ineligible", producer_name=name, reason="the consumer is not fusible")
+    dump = step("producer_ineligible", producer_name=name, reason="too many operands")
     text = text_of("in_place.hlo")
     [found] = refusals(compiled_of(text, priority_fusion=dump, fused_hlo=text)).found
     assert found.result_bytes + found.read_bytes == moved_bytes

@@ -1,11 +1,13 @@
 """Views by scope, cluster, kernel, dataflow and replay lose nothing, say what they draw, and Graphviz takes them."""
 
+import contextlib
 import re
 import shutil
 import subprocess
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from fusionlab.errors import InputError
@@ -51,10 +53,55 @@ def rows_of(drawing):
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("expand", [False, True])
 def test_every_operation_is_in_a_block_with_all_its_work(ferminet, depth, expand):
-    rows = rows_of(scope_drawing(ferminet, depth, expand=expand))
+    rows = rows_of(scope_drawing(ferminet, depth, expand=expand, constants=True))
     ops = [facts for _, facts in graph(ferminet).nodes(data=True) if facts["kind"] == "op"]
     assert sum(row.count for row in rows) == sum(facts["family"] != "control" for facts in ops)
     assert sum(row.flops for row in rows) == program_cost(ferminet).flops
+
+
+def test_constants_and_broadcasts_are_drawn_on_request(ferminet):
+    drawing, whole = scope_drawing(ferminet), scope_drawing(ferminet, constants=True)
+    ops = [facts for _, facts in graph(ferminet).nodes(data=True) if facts["kind"] == "op"]
+    hidden = [facts for facts in ops if facts["family"] == "constant" or "broadcast" in facts["name"]]
+    assert sum(row.count for row in rows_of(whole)) - sum(row.count for row in rows_of(drawing)) == len(hidden) > 0
+    assert f"not drawn: {len(hidden):,} constants and broadcasts (--constants draws them)" in drawing.notes
+    assert not [note for note in whole.notes if "constants" in note]
+    assert drawing.lines == whole.lines  # the totals are those of the whole program
+    assert sum(row.flops for row in rows_of(drawing)) == program_cost(ferminet).flops
+
+
+def step(layers, *, scoped=False):
+    """A gradient descent step of a network of equal layers, unrolled, with scopes of their own or none."""
+
+    def loss(weights, x):
+        for i in range(layers):
+            with jax.named_scope(f"layer_{i}") if scoped else contextlib.nullcontext():
+                x = x + jnp.tanh(x @ weights[i]) / (1 + jnp.exp(-x))
+        return jnp.mean(x**2)
+
+    return lambda weights, x: weights - jax.grad(loss)(weights, x)
+
+
+@pytest.mark.parametrize(("scoped", "title"), [(False, "part"), (True, "layer")])
+def test_a_program_without_stages_is_drawn_by_transformation_and_scope(scoped, title, lowered):
+    program = lowered(step(12, scoped=scoped), np.ones((12, 8, 8), np.float32), np.ones((4, 8), np.float32))
+    drawing = scope_drawing(program)
+    assert len(drawing.blocks) <= 24
+    roles = {"jvp (forward pass)", "transpose (reverse pass)"}
+    assert roles <= {block.role for block in drawing.blocks}
+    assert roles <= {block.role for block in drawing.blocks if block.title.startswith(title)}
+    picture = drawing_dot(drawing)
+    assert "stage" not in picture
+    assert "laplacian" not in picture.lower()
+    deeper = scope_drawing(program, 4, expand=True)
+    assert len(deeper.blocks) > len(drawing.blocks)
+
+
+def test_more_blocks_than_can_be_read_are_refused(lowered):
+    program = lowered(step(160, scoped=True), np.ones((160, 4, 4), np.float32), np.ones((2, 4), np.float32))
+    assert len(scope_drawing(program).blocks) <= 24
+    with pytest.raises(InputError, match=r"\d+ blocks at this --depth, .*; leave out --expand or ask for fewer levels"):
+        scope_drawing(program, 3, expand=True)
 
 
 def test_deeper_is_finer_and_repeats_are_drawn_once(ferminet):

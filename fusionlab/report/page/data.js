@@ -16,7 +16,28 @@ function prepare(program) {
   const [children, own] = [program.groups.map(() => []), program.groups.map(() => [])];
   program.groups.forEach((group, i) => group.parent >= 0 && children[group.parent].push(i));
   ops.forEach((op) => own[op.group].push(op.position));
-  return { ...program, ops, children, own, kinds: program.flow_kinds };
+  const visible = (group) => sum(own[group].map((op) => !ops[op].hidden)) + sum(children[group].map(visibleOf));
+  const visibleOf = (group) => (program.groups[group].visible ??= visible(group));
+  visibleOf(0);
+  return { ...program, ops, children, own, kinds: program.flow_kinds, direct: directFlows(program, ops) };
+}
+
+// The flows without hidden ops: who reads a broadcast reads what it is made of; constants are made of nothing.
+function directFlows(program, ops) {
+  const into = new Map();
+  for (const flow of program.flows) if (ops[flow[1]].hidden) into.set(flow[1], [...(into.get(flow[1]) || []), flow]);
+  const made = new Map();
+  const makers = (op) => {
+    if (!made.has(op)) {
+      made.set(op, []); // a hidden op that a loop carries to itself is made of nothing more
+      made.set(op, (into.get(op) || []).flatMap((flow) => (flow[0] >= 0 && ops[flow[0]].hidden ? makers(flow[0]) : [flow])));
+    }
+    return made.get(op);
+  };
+  return program.flows.filter((flow) => !ops[flow[1]].hidden).flatMap((flow) => {
+    if (flow[0] < 0 || !ops[flow[0]].hidden) return [flow];
+    return makers(flow[0]).map(([source, , bytes]) => [source, flow[1], bytes, flow[3]]);
+  });
 }
 
 // A function that makes each of its results once.
@@ -33,6 +54,10 @@ const programOf = once((key) => prepare(study.programs[key]));
 const programKeys = () => Object.keys(study.programs);
 const targetOf = (name) => study.targets.find((target) => target.name === name) || study.targets[0];
 const sideNames = (target) => (target.after ? ["before", "after"] : ["before"]);
+// Why there is one side alone.
+const unchangedWords = (target) => (target.rewritten === target.original ? "nothing was applied" : "no rewritten program was measured");
+// The side in a caption: nothing where there is one alone.
+const sideWords = (target, side) => (target.after ? `, ${side}` : "");
 const sides = study.targets.flatMap((target) => sideNames(target).map((side) => [target, side]));
 const keyOf = (target, side) => (side === "after" ? target.rewritten : target.original);
 

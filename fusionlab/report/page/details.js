@@ -20,7 +20,7 @@ function opDetails(key, position) {
   if (!op) return null;
   const launched = sides.filter(([target, side]) => keyOf(target, side) === key).map(([target, side]) => {
     const found = launchesOf(target, side).filter((launch) => launch.ops.includes(op.position));
-    const caption = `Launches of the same name stack on ${target.name}, ${side}: ${format(found.length, "count")}`;
+    const caption = `Launches of the same name stack on ${target.name}${sideWords(target, side)}: ${format(found.length, "count")}`;
     return found.length > 0 && launchTable(caption, target, side, found);
   });
   const flows = (title, end, other) => {
@@ -53,7 +53,7 @@ function launchDetails(targetName, side, name) {
   const refusals = (caption, wanted) => refusalTable(caption, target, side, refused.filter(wanted));
   return [
     heading("launch", name),
-    el("p", {}, `on ${target.name}, ${side}`),
+    el("p", {}, `on ${target.name}${sideWords(target, side)}`),
     launches.map((row) => facts([
       ...origin(row, row.op_name, ["said by", row.attributed_by ? `${row.attributed_by} (${format(row.stage_share, "share")} agree)` : UNKNOWN]),
       ["loop", row.loop || "outside of loops"], ["runs", number(row.dynamic_launches, "count")],
@@ -96,7 +96,7 @@ function joined(kind, name, launchField) {
     heading(kind, name),
     source && el("pre", { class: "code" }, source),
     ops.map(([key, found]) => found.length > 0 && opTable(`Ops of the ${key} program`, key, found)),
-    launches.map(([target, side, found]) => found.length > 0 && launchTable(`Launches on ${target.name}, ${side}`, target, side, found)),
+    launches.map(([target, side, found]) => found.length > 0 && launchTable(`Launches on ${target.name}${sideWords(target, side)}`, target, side, found)),
   ];
 }
 
@@ -105,14 +105,14 @@ function launchesDetails(targetName, side, ...by) {
   const wanted = by.flatMap((column, i) => (i % 2 || i + 1 === by.length ? [] : [[column, by[i + 1]]]));
   const found = launchesOf(target, side).filter((row) => wanted.every(([column, value]) => (row[column] || "unattributed") === value));
   const words = wanted.map(([column, value]) => `${column} ${value}`).join(", ");
-  return [heading("launches", `${target.name}, ${side}${words && `: ${words}`}`),
+  return [heading("launches", `${target.name}${sideWords(target, side)}${words && `: ${words}`}`),
     launchTable(plural(found.length, "launch site"), target, side, found, { shown: 50 })];
 }
 
 function clusterDetails(targetName, side, position) {
   const target = targetOf(targetName);
   const rows = launchesOf(target, side).filter((row) => target[side].clusters[position].units.includes(row.name));
-  return [heading("cluster", `${target.name}, ${side}, ${Number(position) + 1}`), launchTable(plural(rows.length, "launch"), target, side, rows)];
+  return [heading("cluster", `${target.name}${sideWords(target, side)}, ${Number(position) + 1}`), launchTable(plural(rows.length, "launch"), target, side, rows)];
 }
 
 function opClusterDetails(key, position) {

@@ -62,7 +62,7 @@ function clusterTable(caption, what, staged, found, units, list, to, [before, af
 }
 
 const launchClusters = ([target, side]) => clusterTable(
-  `Clusters of launches on ${target.name}, ${side}, those that can give back most time first`, "launches", isStaged(target), target[side].clusters,
+  `Clusters of launches on ${target.name}${sideWords(target, side)}, those that can give back most time first`, "launches", isStaged(target), target[side].clusters,
   (one) => one.units.length,
   ({ units }) => [[plural(units.length, "launch"), ": ", short(units[0], 34), units.length > 1 && ", …"], units.map((name) => launchLink(target, side, name))],
   (position) => link.cluster(target, side, position), [["each", "us", "us_per_invocation"], ["can give back", "us", "gain_us"]], 12);
@@ -74,10 +74,11 @@ const opClusters = (key) => clusterTable(
 
 const clustersSection = () => [
   el("p", { class: "note" }, "Groups of elementwise and layout work with nothing else on any path between them, ranked by the criteria of the " +
-    "workload characterisation: low intensity, short and often run, layout conversions at boundaries of stages (of scopes, where there are no stages). What they can give back is a bound: " +
+    "workload characterisation: low intensity, short and often run, layout conversions at boundaries of " + (study.targets.some(isStaged) ? "stages" : "scopes") + ". What they can give back is a bound: " +
     "one launch and the roofline of the bytes that cross the boundary."),
   sides.map(launchClusters),
   programKeys().map(opClusters),
+  stageLegend(...study.targets),
 ];
 
 function refusalTable(caption, target, side, found, ofOneCause) {
@@ -94,7 +95,7 @@ function refusalTable(caption, target, side, found, ofOneCause) {
 
 function causes([target, side]) {
   const found = target[side].refusals;
-  if (!found) return el("p", {}, `${target.name}, ${side}: XLA keeps no record of its fusion decisions here.`);
+  if (!found) return el("p", {}, `${target.name}${sideWords(target, side)}: XLA keeps no record of its fusion decisions here.`);
   const { coverage } = found;
   const cause = (one) => {
     const { us_lost: lost } = one.xla;
@@ -105,16 +106,16 @@ function causes([target, side]) {
     () => refusalTable(one.cause, target, side, found.found.filter((refused) => refused.cause === one.cause), true));
   };
   return [
-    el("h3", {}, `${target.name}, ${side}`),
+    el("h3", {}, `${target.name}${sideWords(target, side)}`),
     found.causes.map(cause),
     el("p", { class: "note" }, `${coverage.joined} of ${coverage.producers} refused producers are joined to a launch ` +
-      `(${coverage.merged} were merged with all their readers later, ${coverage.idle} never run, ${coverage.not_joined} are not found again); ` +
+      `(${coverage.merged} were merged with all their readers later, ${coverage.results} are results of the program or a loop, ${coverage.idle} never run, ${coverage.not_joined} are not found again); ` +
       `${coverage.launches_refused} of ${coverage.launches} launch sites have a refusal on record. A boundary costs one launch and its result ` +
       "written and read once (model)."),
   ];
 }
 
-const refusalsSection = () => sides.map(causes);
+const refusalsSection = () => [sides.map(causes), stageLegend(...study.targets)];
 
 // What each pass changed, side by side: what was removed on the left, what was added on the right. Folded until asked for.
 const HUNK_LINES = 60;

@@ -39,7 +39,7 @@ function groupBox(graph, box) {
 }
 
 function groupWords(graph, group, position) {
-  const ops = `${group.kind !== "repeat" ? "" : group.identical ? "identical, " : "alike, "}${plural(group.ops, "op")}`;
+  const ops = `${group.kind !== "repeat" ? "" : group.identical ? "identical, " : "alike, "}${plural(opsIn(graph.program, position), "op")}`;
   if (group.kind !== "loop") return [ops, format(group.bytes, "bytes")];
   group.residuals ??= residualBytes(graph.program, position);
   return [ops, format(group.bytes, "bytes"), `every trip reads ${format(group.residuals, "bytes")} from outside`];
@@ -96,7 +96,7 @@ class Graph {
   constructor(key) {
     this.key = key;
     this.program = programOf(key);
-    this.open = new Set([0]);
+    this.open = firstUnfolded(this.program);
     this.view = { x: 0, y: 0, scale: 1 };
     this.canvas = svg("g");
     const words = graphWords[key];
@@ -107,13 +107,12 @@ class Graph {
     this.said = el("p", { class: "hidden", "aria-live": "polite" });
     const press = (text, label, action) => button(text, action, { title: label, "aria-label": label });
     this.node = el("figure", { class: "pane", "data-program": key },
-      el("figcaption", {}, el("strong", {}, words), plural(this.program.ops.length, "op"),
+      el("figcaption", {}, el("strong", {}, words), (this.count = el("span")),
         el("span", { class: "tools" },
           press("+", "zoom in", () => this.zoom(1.25)), press("−", "zoom out", () => this.zoom(0.8)),
           press("fit", "fit to the window", () => this.fit()), press("fold all", "fold all groups", () => this.foldAll()))),
       this.picture, this.said);
     this.listen();
-    if (this.program.children[0].length === 1) this.open.add(this.program.children[0][0]);
     this.draw();
     new ResizeObserver(() => !this.moved && this.fit()).observe(this.picture);
   }
@@ -189,9 +188,14 @@ class Graph {
     const now = this.boxes.get(id);
     this.view.x += (before.left - now.left) * this.view.scale;
     this.view.y += (before.top - now.top) * this.view.scale;
-    if (!this.moved) this.fit();
+    if (!this.moved) this.fit(0.6);
     this.focus(id);
     this.said.textContent = `${this.program.groups[group].label} ${this.open.has(group) ? "unfolded" : "folded"}`;
+  }
+
+  redraw() {
+    this.draw();
+    if (!this.moved) this.fit();
   }
 
   foldAll() {
@@ -202,6 +206,7 @@ class Graph {
 
   // Unfold everything around an op or group, mark it and bring it to the middle.
   reveal(kind, position) {
+    if (kind === "op" && !isDrawn(this.program, position)) showAllOps(true);
     const path = pathOf(this.program, kind === "op" ? this.program.ops[position].group : this.program.groups[position].parent);
     path.forEach((group) => this.open.add(group));
     this.marked = boxId(kind, position);
@@ -213,6 +218,8 @@ class Graph {
   }
 
   draw() {
+    const hidden = this.program.ops.length - opsIn(this.program, 0);
+    this.count.textContent = plural(opsIn(this.program, 0), "op") + (hidden ? `; ${plural(hidden, "constant")} and broadcasts hidden` : "");
     const flows = visibleFlows(this.program, this.open);
     this.root = layOut(this.program, this.open, flows);
     const all = everyBox(this.root);
@@ -264,10 +271,11 @@ class Graph {
     this.look(x - (x - this.view.x) * ratio, y - (y - this.view.y) * ratio, scale);
   }
 
-  fit() {
+  // The whole in the window; with ``least`` no smaller than that, and what is below is out of sight.
+  fit(least = 0) {
     const size = this.picture.getBoundingClientRect();
     if (!size.width) return;
-    const scale = Math.min(1.2, (size.width - 20) / this.root.width, (size.height - 20) / this.root.height);
+    const scale = Math.max(least, Math.min(1.2, (size.width - 20) / this.root.width, (size.height - 20) / this.root.height));
     this.look((size.width - this.root.width * scale) / 2, 10, scale);
     this.moved = false;
   }
@@ -282,6 +290,12 @@ for (const [target, side] of study.targets.flatMap((one) => [[one, "before"], [o
 }
 const graphPanes = el("div", { class: "panes" });
 let graphChoice = null;
+const allOps = el("input", { type: "checkbox", on: { change: () => showAllOps(allOps.checked) } });
+
+function showAllOps(all) {
+  allOps.checked = graphOptions.all = all;
+  Object.keys(graphWords).map(graphOf).forEach((graph) => graph.redraw());
+}
 
 function graphSection() {
   const [first, ...others] = Object.keys(graphWords);
@@ -289,17 +303,20 @@ function graphSection() {
   graphChoice = choose("Show", [...Object.entries(graphWords), ...both], first, (value) => showPanes(value.split("+")));
   showPanes([first]);
   const families = distinct(Object.keys(graphWords).flatMap((key) => Object.keys(study.programs[key].groups[0].families)));
+  const staged = isStaged(study.targets[0]);
   const sample = (kind, words) => el("span", { class: `sample ${kind}` }, words);
   return [
-    el("div", { class: "controls" }, graphChoice),
+    el("div", { class: "controls" }, graphChoice, el("label", {}, allOps, " constants and broadcasts")),
     el("ul", { class: "legend", "aria-label": "Families of ops" }, families.map((family) => el("li", {}, familyTag(family)))),
-    el("p", { class: "note" }, "Boxes are loops, stages with the derivative's role, scopes and ops; the bar in a box is its bytes by family. " +
+    el("p", { class: "note" }, `Boxes are loops, ${staged ? "stages with the derivative's role, scopes" : "transformations, scopes, source lines, runs of neighbouring ops"} and ops; ` +
+      "the bar in a box is its bytes by family. " +
       "Bytes are counted as if nothing were fused; numbers in place of operands are no ops here. " +
       "Arrows are the values that pass, as wide as their bytes: ",
       sample("data", "made and read"), ", ", sample("residual", "made outside of a loop and read in every trip"), ", ",
       sample("carried", "carried from trip to trip"),
       ". A thick frame is a loop. Press a group to unfold it, an op for its details. Drag to move, wheel or + and − to zoom; " +
       "with the keyboard: arrows, Enter, i for details, 0 to fit."),
+    stageLegend(...study.targets),
     graphPanes,
   ];
 }

@@ -26,7 +26,7 @@ function matrix(target, side, metric, most) {
     const width = `${Math.max(1, (100 * (total(found, metric) || 0)) / (most || 1))}%`;
     return [summed({ [field]: place, family }), el("span", { class: "bar", "aria-hidden": "true", style: { width, background: familyColour(family) } })];
   };
-  return table(`${words} on ${target.name}, ${side}, by ${view} and family`, [
+  return table(`${words} on ${target.name}${sideWords(target, side)}, by ${view} and family`, [
     { label: view, kind: "text", cell: placeWords },
     ...families.map((family) => ({ label: familyTag(family), kind: "figure", cell: (place) => cell(place, family) })),
     { label: "all", kind: "figure", cell: (place) => summed({ [field]: place }) },
@@ -39,8 +39,8 @@ function launchesSection() {
   const choice = { metric: "model_us", target: study.targets[0] };
   const sites = (target, side) => {
     const rows = launchesOf(target, side).filter((row) => row.dynamic_launches);
-    return el("details", {}, el("summary", {}, `all ${format(rows.length, "count")} launch sites, ${side}`),
-      launchTable(`Launch sites on ${target.name}, ${side}`, target, side, rows));
+    return el("details", {}, el("summary", {}, `all ${format(rows.length, "count")} launch sites${sideWords(target, side)}`),
+      launchTable(`Launch sites on ${target.name}${sideWords(target, side)}`, target, side, rows));
   };
   const draw = (changed) => {
     const { metric, target } = Object.assign(choice, changed);

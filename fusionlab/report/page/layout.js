@@ -1,9 +1,31 @@
 // Which boxes of a program are on the canvas for a set of unfolded groups, what flows between them, and where they stand:
 // within each unfolded group in layers, so that flows go down; in a layer they are ordered by where their neighbours stand.
 
-const [GAP_X, GAP_Y, PAD, HEAD, MOST_IN_A_ROW] = [26, 34, 18, 30, 9];
+const [GAP_X, GAP_Y, PAD, HEAD, MOST_IN_A_ROW, MOST_AT_FIRST] = [26, 34, 18, 30, 9, 12];
 
 const boxId = (kind, position) => `${kind}:${position}`;
+
+// Whether constants and broadcasts are drawn.
+const graphOptions = { all: false };
+const isDrawn = (program, op) => graphOptions.all || !program.ops[op].hidden;
+const opsIn = (program, group) => (graphOptions.all ? program.groups[group].ops : program.groups[group].visible);
+const groupsIn = (program, group) => program.children[group].filter((one) => opsIn(program, one));
+const membersOf = (program, group) => groupsIn(program, group).length + program.own[group].filter((op) => isDrawn(program, op)).length;
+
+// The groups that are unfolded at first: those with a single member, and where there are no stages the largest ones for as
+// long as there are few boxes.
+function firstUnfolded(program) {
+  const open = new Set([0]);
+  for (let at = 0; groupsIn(program, at).length === 1 && membersOf(program, at) === 1;) open.add((at = groupsIn(program, at)[0]));
+  if (program.groups.some((group) => group.kind === "stage")) return open;
+  const boxes = () => sum([...open].map((group) => membersOf(program, group)));
+  const folded = () => [...open].flatMap((group) => groupsIn(program, group)).filter((group) => !open.has(group));
+  for (;;) {
+    const fitting = folded().filter((group) => program.groups[group].kind !== "repeat" && boxes() + membersOf(program, group) <= MOST_AT_FIRST);
+    if (!fitting.length) return open;
+    open.add(fitting.sort((a, b) => opsIn(program, b) - opsIn(program, a))[0]);
+  }
+}
 
 // The lowest box that is drawn for an op: the op itself, or the outermost folded group around it.
 function boxOfOp(program, open, position) {
@@ -15,7 +37,7 @@ function boxOfOp(program, open, position) {
 function visibleFlows(program, open) {
   const boxOf = program.ops.map((op) => boxOfOp(program, open, op.position));
   const found = new Map();
-  for (const [source, target, bytes, kind] of program.flows) {
+  for (const [source, target, bytes, kind] of graphOptions.all ? program.flows : program.direct) {
     const [from, to] = [boxOf[source], boxOf[target]];
     if (source < 0 || from === to) continue;
     const key = `${from}>${to}>${kind}`;
@@ -42,10 +64,11 @@ function layOut(program, open, flows) {
     const box = { id: boxId(kind, position), kind, position, parent, children: null };
     made.set(box.id, box);
     if (kind === "group" && open.has(position)) {
-      box.children = [...program.children[position].map((one) => build("group", one, box)), ...program.own[position].map((op) => build("op", op, box))];
+      box.children = [...groupsIn(program, position).map((one) => build("group", one, box)),
+        ...program.own[position].filter((op) => isDrawn(program, op)).map((op) => build("op", op, box))];
     } else {
       const { label, kind: shape } = kind === "op" ? {} : program.groups[position];
-      box.width = kind === "op" ? 150 : Math.max(150, 8 * label.length + (shape === "loop" ? 200 : 40));
+      box.width = kind === "op" ? 150 : Math.max(shape === "repeat" ? 200 : 150, 8 * label.length + (shape === "loop" ? 200 : 40));
       box.height = kind === "op" ? 26 : shape === "loop" ? 66 : 50;
     }
     return box;

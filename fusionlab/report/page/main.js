@@ -15,7 +15,7 @@ function route() {
 // Of each target: launches differ from one to the next.
 function outcomeWords(target, position) {
   const before = `${target.name}: ${format(target.before.footprint.dynamic_launches, "count")}${position ? "" : " kernel launches"}`;
-  return target.after ? `${before} become ${format(target.after.footprint.dynamic_launches, "count")}` : `${before}; no rewritten program was measured`;
+  return target.after ? `${before} become ${format(target.after.footprint.dynamic_launches, "count")}` : `${before}; ${unchangedWords(target)}`;
 }
 
 document.title = `${study.study.name}: fusionlab study`;

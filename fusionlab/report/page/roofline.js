@@ -35,11 +35,11 @@ function rooflinePlot(target, side) {
   const words = (x, y, said, more) => svg("text", { x, y, "text-anchor": "middle", ...more }, said);
   const familyOf = new Map(launchesOf(target, side).map((row) => [row.name, row.family]));
   return el("figure", { class: "plot" },
-    el("figcaption", {}, `${target.name}, ${side}: ${format(ceilings.flops_per_s / 1e12, "ratio")} TFLOP/s, ` +
+    el("figcaption", {}, `${target.name}${sideWords(target, side)}: ${format(ceilings.flops_per_s / 1e12, "ratio")} TFLOP/s, ` +
       `${format(ceilings.bytes_per_s / 1e9, "count")} GB/s (${ceilings.source})` + (undrawn.length ? `; not drawn, without FLOPs or a time: ${undrawn.join(", ")}` : ""),
       el("p", { class: "note" }, BYTES_COUNTED, above.length > 0 && ` Here that is ${above.length} of ${plural(dots.length, "kernel")}: `,
         above.slice(0, 6).map((point, i) => [i ? ", " : "", launchLink(target, side, point.name)]), above.length > 6 && ", …")),
-    svg("svg", { viewBox: `0 0 ${PLOT.width} ${PLOT.height}`, role: "group", "aria-label": `roofline of ${target.name}, ${side}` },
+    svg("svg", { viewBox: `0 0 ${PLOT.width} ${PLOT.height}`, role: "group", "aria-label": `roofline of ${target.name}${sideWords(target, side)}` },
       decades(x0, x1).map((d) => [svg("line", { x1: px(10 ** d), x2: px(10 ** d), y1: PLOT.top, y2: bottom, class: "grid" }),
         words(px(10 ** d), bottom + 18, power(d))]),
       decades(y0, y1).map((d) => [svg("line", { x1: PLOT.left, x2: right, y1: py(10 ** d), y2: py(10 ** d), class: "grid" }),
@@ -62,7 +62,7 @@ function spread(labels) {
 
 function rooflineTable(target, side) {
   const to = ({ name }) => link.launches(target, side, name === "all" ? {} : { family: name });
-  return table(`Families on ${target.name}, ${side}`, columns([
+  return table(`Families on ${target.name}${sideWords(target, side)}`, columns([
     ["family", "text", "name", (point) => (point.name === "all" ? "all" : familyTag(point.name))],
     ["launches", "count", "dynamic_launches"], ["FLOPs of the launches", "flops", "flops"], ["bytes", "bytes"],
     ["FLOP/byte", "ratio", "intensity_flop_per_byte"], ["time (model)", "us", "model_us"],

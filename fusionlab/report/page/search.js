@@ -20,7 +20,7 @@ function findAll(words) {
     add(`ops, ${key}`, ops, (op) => [op.name, op.text, op.scope, op.source], (op) => [op.text, link.op(key, op.position), op.scope]);
   }
   for (const [target, side] of sides) {
-    add(`launches on ${target.name}, ${side}`, launchesOf(target, side), (row) => [row.name, row.op_name, row.source, row.family],
+    add(`launches on ${target.name}${sideWords(target, side)}`, launchesOf(target, side), (row) => [row.name, row.op_name, row.source, row.family],
       (row) => [row.name, link.launch(target, side, row.name), row.op_name]);
   }
   add("scopes", study.lines.scopes.filter(Boolean), (scope) => [scope], (scope) => [scope, link.scope(scope)]);

@@ -15,15 +15,15 @@ const TOTALS = [
 
 function totalsTable(target) {
   const of = (name, field) => target[name] && (field === "model_us" ? target[name].totals : target[name].footprint)[field];
-  const column = (name) => ({ label: name, kind: "figure", cell: ([, field, kind, summed]) => {
+  const column = (name, label = name) => ({ label, kind: "figure", cell: ([, field, kind, summed]) => {
     const to = { launches: () => link.launches(target, name, {}), ops: () => link.group(keyOf(target, name), 0) }[summed];
     const unfinished = field === "model_us" && target[name] && target[name].totals.unmodelled_us_launches > 0;
     return number(of(name, field), kind, to && target[name] && to(), unfinished);
   } });
   const ratio = ([, field]) => number(known(of("after", field)) && of("before", field) ? of("after", field) / of("before", field) : null, "ratio");
+  const change = target.after ? [column("after"), { label: "after / before", kind: "figure", cell: ratio }] : [];
   return table(`${study.study.name} on ${target.name}`, [
-    { label: "", kind: "text", cell: ([label]) => label }, column("before"), column("after"),
-    { label: "after / before", kind: "figure", cell: ratio },
+    { label: "", kind: "text", cell: ([label]) => label }, target.after ? column("before") : column("before", "original"), ...change,
   ], TOTALS, { class: "totals" });
 }
 
@@ -99,7 +99,7 @@ function overview(target) {
     const [kind, before, after] = [METRICS[metric][1], value(metric, "before"), target.after && value(metric, "after")];
     return [METRICS[metric][0], " ", el("strong", {}, [format(before, kind), target.after && ` → ${format(after, kind)}`].filter(Boolean).join(""))];
   };
-  return el("div", {}, table(`${study.study.name} on ${target.name}, by ${view} and family: ${target.after ? "above before, below after" : "nothing was applied"}`, [
+  return el("div", {}, table(`${study.study.name} on ${target.name}, by ${view} and family: ${target.after ? "above before, below after" : unchangedWords(target)}`, [
     { label: view, kind: "text", cell: placeWords },
     ...OVERVIEW.map((metric) => ({ label: change(metric), kind: "text", cell: (stage) => bars(metric, stage) })),
   ], stages, { class: "overview" }),

@@ -68,7 +68,7 @@ function table(caption, all, rows, options = {}) {
 const rowOf = (all, cells, kind) => el("tr", { class: kind }, cells.map((cell, i) =>
   el(i === 0 ? "th" : "td", { class: all[i].kind, scope: i === 0 ? "row" : null }, cell)));
 
-const stageLegend = (target) => isStaged(target) && el("p", { class: "note" }, STAGE_LEGEND);
+const stageLegend = (...targets) => targets.some(isStaged) && el("p", { class: "note" }, STAGE_LEGEND);
 
 // LAUNCH_COLUMNS are those of page/__init__.py.
 function launchTable(caption, target, side, rows, options = {}) {

@@ -132,7 +132,8 @@ def legend(blocks: Sequence[PictureBlock], counted: str, notes: Iterable[str]) -
     swatches = [swatch.format(family_colour(f), family_mark(f), f) for f in FAMILY_LOOKS if f in shown]
     used = {block.stage for block in blocks if block.rows}
     words = {stage: text(f"{stage}  {said}" if stage else said) for stage, said in STAGE_WORDS.items()}
-    stages = [f'<TD BGCOLOR="{STAGE_COLOURS[one]}">{words[one]}</TD>' for one in STAGE_COLOURS if one in used]
+    known = [one for one in STAGE_COLOURS if one in used] if used - {""} else []
+    stages = [f'<TD BGCOLOR="{STAGE_COLOURS[one]}">{words[one]}</TD>' for one in known]
     inner = '<TABLE ALIGN="LEFT" BORDER="0" CELLBORDER="0" CELLSPACING="4" CELLPADDING="2"><TR>{}</TR></TABLE>'
     tables = [inner.format("".join(cells)) for cells in (swatches, stages) if cells]
     columns = f"columns: op family, {counted}, FLOPs, bytes (bar: bytes); arrows: bytes, the wider the more"

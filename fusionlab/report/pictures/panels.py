@@ -56,16 +56,27 @@ class Panel(Generic[G]):
 class Fold(Generic[G]):
     """The operations of ``view`` in ``groups`` by their scopes; ``expand`` keeps what repeats apart.
 
-    ``homes`` maps an operation inside of another one (a small loop) to that; others are their own.
+    ``homes`` maps an operation inside of another one (a small loop) to that; others are their own. ``paths`` are the
+    scopes of operations, by default those of their names.
     """
 
     def __init__(
-        self, view: nx.DiGraph, groups: Mapping[str, G], homes: Mapping[str, str] | None = None, *, expand: bool = False
+        self,
+        view: nx.DiGraph,
+        groups: Mapping[str, G],
+        homes: Mapping[str, str] | None = None,
+        paths: Mapping[str, Path] | None = None,
+        *,
+        expand: bool = False,
     ) -> None:
         self._view, self._groups = view, groups
         self._homes = homes or {node: node for node in groups}
-        paths = {node: named_scopes(view.nodes[node]["scope"]) for node in dict.fromkeys(self._homes.values())}
-        self._paths = with_parts(view, groups, paths)
+        own = dict.fromkeys(self._homes.values())
+        self._paths: dict[str, Path]
+        if paths is None:
+            self._paths = with_parts(view, groups, {node: named_scopes(view.nodes[node]["scope"]) for node in own})
+        else:
+            self._paths = {node: paths[node] for node in own}
         self._layers: Layers = {}
         if not expand:
             self._paths, self._layers = drawn_once(view, groups, self._paths)

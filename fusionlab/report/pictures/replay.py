@@ -24,6 +24,7 @@ from fusionlab.hlo.replay import Replay, inventory
 from fusionlab.hlo.view import FunctionView, Node
 from fusionlab.report.pictures import dot
 from fusionlab.report.pictures.drawing import PictureBlock, worth_drawing
+from fusionlab.report.pictures.folding import fold
 from fusionlab.report.pictures.grid import Grid, column_of, pin, polyline
 from fusionlab.report.pictures.panels import Fold, Panel, flows
 from fusionlab.report.pictures.scopes import scope_title
@@ -46,7 +47,7 @@ def replay_dot(program: Program, *, expand: bool = False) -> str:
     loops = inventory(flat)
     replays = [replay for replay in loops if not replay.blockers]
     if not replays:
-        stages = scope_drawing(program, 1)
+        stages = scope_drawing(program, 1 if fold(flat).staged else None)
         return dot.drawing_dot(replace(stages, lines=(*_why(loops), *stages.lines)))
     replay = max(replays, key=lambda found: node_cost(found.loop.node, found.loop).flops)
     return dot.digraph("replay", _Picture(program.name, flat, replay, len(replays), expand=expand).lines())

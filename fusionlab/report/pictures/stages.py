@@ -12,28 +12,41 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+import networkx as nx
+
+from fusionlab.errors import InputError
 from fusionlab.hlo.graph import graph, nodes_by_id
+from fusionlab.hlo.name_stacks import read_name
 from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.replay import inventory
-from fusionlab.hlo.view import FunctionView
+from fusionlab.hlo.view import FunctionView, Node
 from fusionlab.report.pictures.dot import bytes_text, flops_text
-from fusionlab.report.pictures.drawing import Box, Drawing, DrawingGroup, PictureBlock, gathered
+from fusionlab.report.pictures.drawing import Box, Drawing, DrawingGroup, PictureBlock, boxes_of, gathered
+from fusionlab.report.pictures.folding import fold, is_hidden, transform_label
 from fusionlab.report.pictures.panels import Fold, Panel
 from fusionlab.report.pictures.scopes import scope_title
 
 _PHASES = {"": "outside of every scope", "mcmc": "sampling"}
+_DEPTH = 2
+"""Levels of scopes in a program with stages, by default."""
+_MOST_AT_FIRST = 24
+"""Blocks of any other program, by default."""
+_MOST_BLOCKS = 300
 _LEAST_INSIDE = 100
 """Operations that a loop must hold to be a frame."""
 _SMALLEST_SHARE = 0.0005
 """The share of all bytes below which a scope is no block of its own."""
 
 
-def scope_drawing(program: Program, depth: int = 2, *, expand: bool = False) -> Drawing:
+def scope_drawing(
+    program: Program, depth: int | None = None, *, expand: bool = False, constants: bool = False
+) -> Drawing:
     """The drawing of ``program`` with scopes down to ``depth`` (1: stages; 2: their scopes; ...).
 
-    ``expand`` draws repeats one by one.
+    Without ``depth``: 2 in a program with stages, else what fits in few blocks. ``expand`` draws repeats one by one,
+    ``constants`` also constants and broadcasts. InputError for more blocks than can be read.
     """
-    return _View(program.name, program_view(program), depth, expand).drawing()
+    return _View(program.name, program_view(program), depth, expand, constants).drawing()
 
 
 @dataclass(frozen=True)
@@ -46,25 +59,53 @@ class _Group:
 
 
 class _View:
-    def __init__(self, name: str, flat: FunctionView, depth: int, expand: bool) -> None:
+    def __init__(self, name: str, flat: FunctionView, depth: int | None, expand: bool, constants: bool) -> None:
         self.name = name
         self.view = graph(flat)
         known = {replay.loop.node: replay for replay in inventory(flat)}
-        self.replays = {name: known[node] for name, node in nodes_by_id(flat, flat.name).items() if node in known}
+        nodes = nodes_by_id(flat, flat.name)
+        self.replays = {name: known[node] for name, node in nodes.items() if node in known}
+        self.folding = fold(flat)
         ops = [node for node, facts in self.view.nodes(data=True) if facts["kind"] == "op"]
         inside = Counter(loop for node in ops for loop in self._around(node))
         self.frames = [loop for loop, count in inside.items() if loop in self.replays and count >= _LEAST_INSIDE]
         groups: dict[str, _Group] = {}
         homes: dict[str, str] = {}
-        for node in ops:
-            if node not in self.frames:
-                around = self._around(node)
-                small = next((i for i, loop in enumerate(around) if loop not in self.frames), len(around))
-                homes[node] = (*around, node)[small]
-                there = self.view.nodes[homes[node]]
-                groups[node] = _Group(around[:small], there["phase"], there["role"])
-        fold = Fold(self.view, groups, homes, expand=expand)
-        self.panels = fold.panels(fold.down_to(depth), _SMALLEST_SHARE, lambda group: self._trips(group.frames))
+        for node in (node for node in ops if node not in self.frames):
+            around = self._around(node)
+            small = next((i for i, loop in enumerate(around) if loop not in self.frames), len(around))
+            homes[node] = (*around, node)[small]
+            groups[node] = self._group(homes[node], around[:small])
+        self.hidden: list[Box] = []
+        for node in [] if constants else [node for node in groups if is_hidden(nodes[node])]:
+            self.hidden += boxes_of([self.view.nodes[node]], self._trips(groups.pop(node).frames))
+            del homes[node]
+            _bypass(self.view, node)
+        paths = None if self.folding.staged else {home: self._path(nodes[home]) for home in homes.values()}
+        found = Fold(self.view, groups, homes, paths, expand=expand)
+        if depth is None and not self.folding.staged:
+            scopes = found.largest(_MOST_AT_FIRST)
+        else:
+            scopes = found.down_to(depth or _DEPTH)
+        self.panels = found.panels(scopes, _SMALLEST_SHARE, lambda group: self._trips(group.frames))
+        if len(self.panels) > _MOST_BLOCKS:
+            fewer = "leave out --expand or ask" if expand else "ask"
+            raise InputError(
+                f"{name}: {len(self.panels):,} blocks at this --depth, more than the {_MOST_BLOCKS} of a readable "
+                f"picture; {fewer} for fewer levels, or unfold the graph in the report of `fusionlab study`"
+            )
+
+    def _group(self, node: str, frames: tuple[str, ...]) -> _Group:
+        """The group of an operation whose scope is that of ``node``: by phase and role where there are stages."""
+        facts = self.view.nodes[node]
+        if self.folding.staged:
+            return _Group(frames, facts["phase"], facts["role"])
+        return _Group(frames, "", transform_label(read_name(facts["scope"]).transform) if facts["scope"] else "")
+
+    def _path(self, node: Node) -> tuple[str, ...]:
+        """The scopes, source line and run of an operation, without its transformation and loops."""
+        steps = self.folding.paths.get(node, ())
+        return tuple(step.label for step in steps if step.kind in ("scope", "source", "run"))
 
     def _around(self, node: str) -> tuple[str, ...]:
         """The loops and branches around ``node``, outermost first."""
@@ -87,14 +128,16 @@ class _View:
         order = self._reading_order()
         place = {old: new for new, old in enumerate(order)}
         flows = gathered(self._edges())
-        whole = Box.total([box for block in blocks for box in block.rows])
+        whole = Box.total([*self.hidden, *(box for block in blocks for box in block.rows)])
+        count = sum(box.count for box in self.hidden)
+        hidden = f"not drawn: {count:,} constants and broadcasts (--constants draws them)" if count else ""
         return Drawing(
             f"{self.name}: the program by scope",
             (f"{whole.count:,} operations, {flops_text(whole.flops)}, {bytes_text(whole.bytes)} moved",),
             self._groups(),
             tuple(blocks[old] for old in order),
             tuple(replace(flow, source=place[flow.source], target=place[flow.target]) for flow in flows),
-            notes=("figures are of all trips of a loop (model: every operation on its own, nothing fused)",),
+            notes=("figures are of all trips of a loop (model: every operation on its own, nothing fused)", hidden),
         )
 
     def _block(self, panel: Panel[_Group]) -> PictureBlock:
@@ -110,7 +153,8 @@ class _View:
 
     def _groups(self) -> dict[str, DrawingGroup]:
         phases = [*(panel.group.phase for panel in self.panels), *map(self._phase_of, self.frames)]
-        groups = {f"phase {phase}": DrawingGroup(_PHASES.get(phase, phase)) for phase in phases}
+        top = _PHASES if self.folding.staged else {"": self.name}
+        groups = {f"phase {phase}": DrawingGroup(top.get(phase, phase)) for phase in phases}
         for loop in self.frames:
             replay = self.replays[loop]
             trips = "unknown" if replay.trips is None else f"{replay.trips:,}"
@@ -161,3 +205,12 @@ class _View:
             if start is not None and end is not None:
                 both = set(self._frames_around(source)) & set(self._frames_around(target))
                 yield start, end, source, size * self._trips(both)
+
+
+def _bypass(view: nx.DiGraph, node: str) -> None:
+    """Take ``node`` out of ``view``: its readers read what it reads."""
+    for source, _, read in [*view.in_edges(node, data=True)]:
+        for reader in view.successors(node):
+            if not view.has_edge(source, reader):
+                view.add_edge(source, reader, **read)
+    view.remove_node(node)

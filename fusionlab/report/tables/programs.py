@@ -29,20 +29,29 @@ _ROWS: tuple[tuple[str, str, int | None, float], ...] = (
 
 def print_footprint(found: Footprint, console: Console) -> None:
     """One program's figures, a row each."""
-    columns = {"": lambda row: row[0], found.target: lambda row: _figure(row, found)}
-    Table.of(f"{found.name} on {found.target}", _ROWS, columns).print(console)
+    _figures_of(found).print(console)
     _note_compilation([found], console)
 
 
+def _figures_of(found: Footprint) -> Table:
+    columns = {"": lambda row: row[0], found.target: lambda row: _figure(row, found)}
+    return Table.of(f"{found.name} on {found.target}", _ROWS, columns)
+
+
 def print_outcome(outcome: StudyResult, console: Console) -> None:
-    """Passes that were undone, any fallbacks, the verdict, before and after side by side, and the events."""
+    """Passes that were undone, any fallbacks, the verdict, before and after side by side, and the events.
+
+    Where nothing was applied, one column.
+    """
     for one in outcome.undone:
         console.print(f"undone: {one.by}: {one.reason}; --keep-worse keeps it", soft_wrap=True, markup=False)
     if fallbacks := told_fallbacks(outcome.events):
         console.print(f"fallback: {fallbacks}", soft_wrap=True)
     console.print(f"equivalence: {outcome.equivalence.line}", soft_wrap=True)
-    before, after = outcome.before, outcome.after
-    if before is not None:
+    before, after = outcome.before, outcome.after if outcome.applied else None
+    if before is not None and not outcome.applied:
+        _figures_of(before).print(console)
+    elif before is not None:
 
         def ratio(row: tuple[str, str, int | None, float]) -> str:
             old, new = getattr(before, row[1]), getattr(after, row[1], None)

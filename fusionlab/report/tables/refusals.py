@@ -70,7 +70,8 @@ def refusal_notes(document: Mapping[str, Any]) -> list[str]:
     return [
         *(on_cpu if document["target"] == "cpu" else priced),
         f"joined: {join['joined']} of {join['producers']} refused producers to a launch ({join['merged']} were merged "
-        f"with all their readers later, {join['idle']} never run, {join['not_joined']} are not found again); of these "
+        f"with all their readers later, {join['results']} are results of the program or a loop, {join['idle']} never "
+        f"run, {join['not_joined']} are not found again); of these "
         f"{join['with_stablehlo_op']} to a StableHLO op, {join['with_scope']} to a scope, {join['with_source']} to a "
         f"source line{stages}; {join['launches_refused']} of {join['launches']} launch sites "
         "have a refusal on record",
