@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fusionlab.errors import InputError
+from fusionlab.units import BYTES
 
 _UNITS = {
     "": 1,
@@ -51,7 +52,7 @@ UNBOUNDED = ByteSize(0)
 
 def size_words(count: float) -> str:
     """A number of bytes for a reader: ``176.0 MiB``, ``24 B``."""
-    for unit, of in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+    for unit, of in BYTES:
         if abs(count) >= of:
             return f"{count / of:,.1f} {unit}"
     return f"{count:,.0f} B"

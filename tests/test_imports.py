@@ -15,7 +15,17 @@ SOURCES = sorted(path for folder in FOLDERS for path in folder.rglob("*.py"))
 
 LEAVES = {
     f"fusionlab.{name}"
-    for name in ("errors", "workload", "jax_setup", "bytesize", "files", "host_settings", "subprocesses", "store")
+    for name in (
+        "errors",
+        "workload",
+        "jax_setup",
+        "bytesize",
+        "files",
+        "host_settings",
+        "subprocesses",
+        "store",
+        "units",
+    )
 }
 ALLOWED = {
     "hlo": "",

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 _DIFF_LINES = 60
 _LINES = {
     "pass failed": "{}; nothing was written",
-    "different": "the rewritten program is different and was not written; worst: {}",
-    "not checked": "not checked, and not written ({}); --unchecked writes it all the same",
-    "not applied": "nothing was applied, the output equals the input: {}",
+    "different": "the rewritten program is different and was not written",
+    "not checked": "not checked, and not written; --unchecked writes it all the same",
+    "not applied": "nothing was applied, the output equals the input",
 }
 
 
@@ -48,6 +48,7 @@ _LINES = {
 @options.keep_worse
 @click.option("--diff", is_flag=True, help="Show which ops each pass removed, added, moved and rewired.")
 @click.option("--diff-lines", type=click.IntRange(min=0), help="Lines of --diff per pass; 0: all.  [default: 60]")
+@options.verbose
 @options.cache
 @options.verb
 def command(
@@ -59,10 +60,11 @@ def command(
     keep_worse: bool,
     diff: bool,
     diff_lines: int | None,
+    verbose: bool,
     console: Console,
     where: dict[str, Any],
 ) -> tuple[dict[str, Any], int]:
-    """Rewrite a program, check the rewrite on real numbers, recompile, and show before and after."""
+    """Rewrite a program, check it, and show costs before and after."""
     from fusionlab.report.tables.programs import print_outcome
     from fusionlab.study import lower, study
 
@@ -77,21 +79,22 @@ def command(
     if out:
         options.require_file_name(out, "--out")
     if isinstance(loaded, NotStudied):
-        return pass_through(loaded, pipeline_text(**asked), chosen, console, out, judgement["require_applied"])
+        asked_for = pipeline_text(**asked)
+        return pass_through(loaded, asked_for, chosen, console, out, judgement["require_applied"], verbose)
     original, front = None, None
     if goal is not None:
         original = lower(loaded, given)
         chosen, front = searched(original, chosen, goal, given, console)
     keep_worse = keep_worse or goal is not None  # best has measured every pipeline
     outcome = study(loaded, chosen, given, unchecked=judgement["unchecked"], original=original, keep_worse=keep_worse)
-    document = outcome.to_json()
+    document = {"name": outcome.original.name, "target": given.target.name, **outcome.to_json()}
     if front is not None:
         document["search"] = front.to_json()
     if diff or diff_lines is not None:
         document["diff"] = _diff(outcome, _DIFF_LINES if diff_lines is None else diff_lines, console)
-    print_outcome(outcome, console)
+    print_outcome(outcome, console, verbose=verbose)
     endings = endings_of(outcome, **judgement)
-    code = say_endings(endings, _LINES)
+    code = say_endings(endings, _LINES, told=not console.quiet)
     if out and endings.keys().isdisjoint({"pass failed", "different", "not checked"}):
         unchanged = not isinstance(loaded, Workload) and not outcome.applied
         write_whole(Path(out), _as_read(loaded) if unchanged else outcome.rewritten.text)  # type: ignore[arg-type]
@@ -138,6 +141,7 @@ def pass_through(
     console: Console,
     out: str | None = None,
     require_applied: bool = False,
+    verbose: bool = False,
 ) -> tuple[dict[str, Any], int]:
     """Leave a valid module that is not studied unchanged: refuse every pass, and copy the file to ``out``.
 
@@ -152,11 +156,14 @@ def pass_through(
     events = [Refusal(Ground.SHARD_MAP, found.what).of(name, found.where) for name in names]
     if out:
         write_whole(Path(out), found.content)
-    console.print(f"pipeline: {pipeline}", soft_wrap=True)
-    print_events(events, console)
-    console.print(f"equivalence: {UNCHANGED.verdict}: {UNCHANGED.reason}", soft_wrap=True)
-    say(f"{found}; passed through untouched")
+    said = f"{found}; passed through untouched"
+    if console.quiet:
+        say(said)
+    console.print(f"nothing applied: {said}", soft_wrap=True, markup=False)
+    if verbose:
+        print_events(events, console)
     document = {
+        "name": Path(found.path).stem,
         "before": None,
         "after": None,
         "pipeline": pipeline,

@@ -66,8 +66,7 @@ _MOST_SEED = 2**32 - 1
 @click.option(
     "--prepare",
     type=click.Path(path_type=Path),
-    help="Only make and check everything for --device, also an absent one, in this archive: the FILE of a later run. "
-    "Of such a FILE: compile its programs, too.",
+    help="Make and check all for --device, absent or not, in this archive, a later FILE. Of one: compile it.",
 )
 @options.check_walkers("Walkers of the equivalence check.")
 @options.cache
@@ -88,7 +87,7 @@ def command(
     where: dict[str, Any],
     **plan: Any,
 ) -> tuple[dict[str, Any], int]:
-    """Time a program, its rewriting and its peers side by side, after a check that they are equal; keep a record."""
+    """Time a program, its rewriting and its peers side by side. They are checked before, and a record is kept."""
     from fusionlab.bench.measurement import MeasurementPlan
     from fusionlab.bench.prepared import is_prepared
     from fusionlab.bench.run import bench

@@ -21,7 +21,7 @@ from fusionlab.workload import Workload
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fusionlab.bisection.steps import Judge
+    from fusionlab.bisection.steps import Judge, Step
     from fusionlab.equivalence.counterexample import Counterexample
     from fusionlab.equivalence.verdict import Verdict
     from fusionlab.hlo.program import Program
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 @click.option(
     "--trials", default=24, show_default=True, type=click.IntRange(min=0), help="Attempts at a smaller module."
 )
-@click.option("--out", help="Folder for the reduced module and its test.  [default: fusionlab-bisect/<program>]")
+@click.option("--out", help="Folder for module and test.  [default: fusionlab-bisect/<program>]")
+@options.verbose
 @options.cache
 @options.verb
 def command(
@@ -50,11 +51,11 @@ def command(
     inputs: str | None,
     trials: int,
     out: str | None,
+    verbose: bool,
     console: Console,
     where: dict[str, Any],
 ) -> tuple[dict[str, Any], int]:
-    """Which pass, application of it, or XLA pass makes a program differ; exit 0 none, 1 found or not checked, 2 bad
-    input."""
+    """Find the pass, or XLA's pass, that makes a program differ. Exit 0 none, 1 found or not checked, 2 bad input."""
     from fusionlab.equivalence.counterexample import Counterexample
 
     if xla == bool(pipeline_text(**asked)):
@@ -75,10 +76,12 @@ def command(
     endings = failed_passes(found.pop("faults", ()))
     for why in endings.values():
         say(why)
-    for line in found.pop("lines"):
-        console.print(line, soft_wrap=True)
+    for line in (*found.pop("lines"), *(found.pop("evidence") if verbose else ())):
+        console.print(line, soft_wrap=True, markup=False)
+    found.pop("evidence", None)
     ended = {"different": found["different"], "not checked": found["not_checked"]}
-    return {"name": name, **found}, exit_code([*endings, *(ending for ending, is_so in ended.items() if is_so)])
+    found = {"name": name, "target": given.target.name, **found}
+    return found, exit_code([*endings, *(ending for ending, is_so in ended.items() if is_so)])
 
 
 def _bisect_passes(
@@ -121,10 +124,10 @@ def _bisect_passes(
     failed = (*failed, *failed_here)
     given.progress(f"bisect: judging {len(steps)} steps")
     judged = judge_steps(steps, _with_exact(judge, given) if point is None else judge)
-    told = [f"{step}: {verdict.line}" for step, verdict in judged.steps]
     found = _found(
         not_checked=len(judged.unknown),
         faults=failed,
+        evidence=[f"{step}: {verdict.line}" for step, verdict in judged.steps],
         steps=[str(step) for step in steps],
         verdicts=[
             {"step": str(step), "verdict": verdict.verdict, "exact": verdict.exact.to_json() if verdict.exact else None}
@@ -134,7 +137,7 @@ def _bisect_passes(
     if judged.wrong is None:
         unknown = f"; {len(judged.unknown)} could not be checked" if judged.unknown else ""
         on = _on(point, inputs, [verdict for _, verdict in judged.steps])
-        return found | {"lines": [f"none of {len(steps)} steps differs{unknown}{on}", *told]}
+        return found | {"lines": [f"none of {len(steps)} steps differs{unknown}{_in_floats_only(judged.steps)}{on}"]}
     step, verdict = judged.wrong
     require_writable(folder)
     if point is None:
@@ -155,7 +158,6 @@ def _bisect_passes(
         "files": [str(module), str(test), *map(str, others)],
         "lines": [
             f"guilty: {step}",
-            *told,
             f"worst: {verdict.worst or verdict.reason}",
             f"module: {module}; fails: {test}"
             if others
@@ -165,8 +167,17 @@ def _bisect_passes(
 
 
 def _found(**found: Any) -> dict[str, Any]:
-    """The document of a program in which nothing differs, with ``found``; ``lines`` are for the terminal."""
-    return {"different": False, "not_checked": 0, "guilty": None, "files": []} | found
+    """The document of a program in which nothing differs, with ``found``.
+
+    ``lines`` are for the terminal, and ``evidence`` with ``--verbose``.
+    """
+    return {"different": False, "not_checked": 0, "guilty": None, "files": [], "evidence": []} | found
+
+
+def _in_floats_only(steps: Sequence[tuple[Step, Verdict]]) -> str:
+    """The number of steps that the exact check did not accept; "" if it accepted all, or was left out."""
+    count = sum(one.exact is not None and one.exact.result != "identical" and one.passed for _, one in steps)
+    return f"; {count} accepted by the float verdict only (--verbose says why)" if count else ""
 
 
 def _on(point: Counterexample | None, inputs: str, verdicts: Sequence[Verdict]) -> str:

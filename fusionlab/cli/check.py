@@ -45,6 +45,7 @@ _ANOTHER_ALGORITHM = "it compares rewritings; another Laplacian (--against-lapla
 @click.option("--worst", help="File to save the worst walker in.  [default: one below $FUSIONLAB_CACHE, printed]")
 @click.option("--oracles/--no-oracles", default=True, help="Ask brute force and the reference interpreter too.")
 @click.option("--exact", is_flag=True, help="Compare in prime fields alone: no tolerance, steered predicates.")
+@options.verbose
 @options.cache
 @options.verb
 def command(
@@ -57,10 +58,11 @@ def command(
     worst: str | None,
     oracles: bool,
     exact: bool,
+    verbose: bool,
     console: Console,
     where: dict[str, Any],
 ) -> tuple[dict[str, Any], int]:
-    """Are two programs equal? Two files, a model and a file, or a source and passes; exit 0 yes, 1 no, 2 bad input."""
+    """Compare two programs, or a program and its rewriting. Exit 0 equal, 1 different or not checked, 2 bad input."""
     from fusionlab.codegen.cache import kept_folder
     from fusionlab.passes.pipeline import print_pipeline
     from fusionlab.report.tables.programs import print_refusals, print_verdict
@@ -74,7 +76,9 @@ def command(
     if sum((bool(chosen), against is not None, other_laplacian is not None)) != 1:
         raise InputError("name one thing to compare with: a second FILE, --pass or --pipeline, or --against-laplacian")
     if exact:
-        document, events = check_exactly_alone(loaded, chosen, against, given, console, other_laplacian, inputs)
+        document, events = check_exactly_alone(
+            loaded, chosen, against, given, console, other_laplacian, inputs, verbose=verbose
+        )
         equal = document["exact"]["result"] == "identical"
     else:
         if worst is not None:
@@ -96,14 +100,15 @@ def command(
                 say(f"the worst walker is not kept: {error}; --worst names another file")
             else:
                 say(f"the worst walker is in {saved}; again: {again}")
-        print_verdict(verdict, console)
+        print_verdict(verdict, console, verbose=verbose)
         document = {**verdict.to_json(), "worst_walker": verdict.worst or None, "worst_walker_file": saved}
-    print_refusals(events, console)
+    print_refusals(events, console, verbose=verbose)
     failed = failed_passes(events)
     for why in failed.values():
         say(why)
     document = {
         "name": loaded.title if isinstance(loaded, Workload) else loaded.name,
+        "target": given.target.name,
         "pipeline": print_pipeline(chosen),
         **document,
         "events": [event.to_json() for event in events],
@@ -119,6 +124,8 @@ def check_exactly_alone(
     console: Console,
     laplacian: str | None = None,
     inputs: str | None = None,
+    *,
+    verbose: bool = False,
 ) -> tuple[dict[str, Any], tuple[Event, ...]]:
     """The exact check of ``source`` against ``other`` or its rewriting by ``passes``; no floating-point verdict."""
     from fusionlab.study import check_exactly, check_pair_exactly, lower, rewrite
@@ -136,7 +143,7 @@ def check_exactly_alone(
         identity, events = check_exactly(source, original, result, given), result.events
     else:
         identity = check_pair_exactly(original, other, given)
-    console.print(identity.line, soft_wrap=True)
+    console.print(identity.line if verbose else identity.short, soft_wrap=True, markup=False)
     reason = "--exact: nothing was compared in floating point"
     return {"verdict": "not-checked", "reason": reason, "exact": identity.to_json()}, events
 

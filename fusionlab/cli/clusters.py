@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @options.cache
 @options.verb
 def command(source: dict[str, Any], console: Console, where: dict[str, Any], **ranked: Any) -> dict[str, Any]:
-    """Groups of elementwise and layout work that could be one kernel, ranked, with what that can give at most."""
+    """Rank elementwise and layout work that could be one kernel. The gain is an upper bound."""
     loaded, given, _ = load_facts(source, **where)
     return clusters(loaded, given, console, **ranked)
 
@@ -115,10 +115,22 @@ def _pim(one: Mapping[str, Any], link: float, sync_us: float) -> dict[str, float
     }
 
 
-def _columns(units: str, intensity_digits: int, each: tuple[str, Cell], size: str, staged: bool) -> dict[str, Cell]:
-    """The columns of ranked clusters; ``each`` is the one of a single run, ``units`` and ``size`` are labels."""
-    from fusionlab.report.tables import number
+def _columns(
+    found: Sequence[Mapping[str, Any]],
+    units: str,
+    intensity_digits: int,
+    each: tuple[str, Cell],
+    size: str,
+    staged: bool,
+) -> dict[str, Cell]:
+    """The columns of the ranked clusters ``found``; ``each`` is the one of a single run.
 
+    ``units`` is a label, and ``size`` one with a place for the unit of bytes.
+    """
+    from fusionlab.report.tables import number
+    from fusionlab.units import BYTES, unit_for
+
+    byte, per = unit_for(max((one["bytes"] for one in found), default=0), BYTES)
     return {
         "cluster": lambda row: f"{row['rank']} {row['label']}",
         **({"stages": lambda row: "+".join(row["stages"])} if staged else {"scopes": _most("scopes")}),
@@ -128,8 +140,8 @@ def _columns(units: str, intensity_digits: int, each: tuple[str, Cell], size: st
         "FLOP/byte": number("intensity_flop_per_byte", intensity_digits),
         each[0]: each[1],
         "conversions": number("boundary_conversions"),
-        size: number("bytes", 2, 2**30),
-        "as one": number("least_bytes", 2, 2**30),
+        size.format(byte): number("bytes", 2, per),
+        "as one": number("least_bytes", 2, per),
     }
 
 
@@ -144,16 +156,17 @@ def _most(what: str) -> Cell:
 
 
 def _print_launches(document: dict[str, Any], most: int, console: Console) -> None:
-    from fusionlab.report.tables import Table, milliseconds, note, number
+    from fusionlab.report.tables import UNKNOWN, Table, milliseconds, note, number
+    from fusionlab.units import TIMES, time_words, unit_for
 
     found, gain_us = document["launch_clusters"], "pim_gain_us" if document["criteria"] == "pim" else "gain_us"
     shown = [{**one, "rank": rank, "label": one["units"][0]} for rank, one in enumerate(found[:most], 1)]
-    title = f"{document['name']} on {document['target']}: clusters of launches, {len(shown)} of {len(found)}"
-    columns = _columns("launches", 2, ("us each", number("us_per_invocation", 1)), "GiB", document["staged"])
-    Table.of(title, shown, columns | {"gain ms": lambda row: milliseconds(row[gain_us])}, words=3).print(console)
+    columns = _columns(shown, "launches", 2, ("us each", number("us_per_invocation", 1)), "{}", document["staged"])
+    unit, per = unit_for(max((one[gain_us] or 0.0 for one in shown), default=0), TIMES)
+    columns[f"gain {unit}"] = lambda row: milliseconds(row[gain_us], per=per)
     known = [max(0.0, one[gain_us]) for one in found if one[gain_us] is not None]
-    gain = milliseconds(sum(known) if known or not found else None)
-    of = milliseconds(document["model_us"], incomplete=document["unmodelled_us_launches"] > 0)
+    gain = time_words(sum(known)) if known or not found else UNKNOWN
+    of = ">=" * (document["unmodelled_us_launches"] > 0) + time_words(document["model_us"] or 0.0)
     which = "all clusters" if len(known) == len(found) else f"the {len(known)} clusters of known time (of {len(found)})"
     how = "as one kernel: a launch, and the roofline of its boundary bytes and FLOPs"
     if document["criteria"] == "pim":
@@ -161,18 +174,27 @@ def _print_launches(document: dict[str, Any], most: int, console: Console) -> No
             f"assumed: {document['link_bytes_per_s'] / 1e9:,.0f} GB/s across a boundary, {document['sync_us']} us "
             "per crossing, computing near memory free"
         )
-    note(console, f"{which} together can give back at most {gain} ms of {of} ms (model); {how}")
+    told = f"{len(found)} clusters of launches; {which} together can give back at most {gain} of {of} (model)"
+    none = f"no clusters of launches: nothing of {of} (model) can be given back"
+    where = f"{document['name']} on {document['target']}"
+    console.print(f"{where}: {told if found else none}", style="bold", soft_wrap=True, markup=False)
+    if shown:
+        Table.of(f"clusters of launches, {len(shown)} of {len(found)}", shown, columns, words=3).print(console)
+        note(console, how)
 
 
 def _print_ops(found: Sequence[Cluster], most: int, staged: bool, console: Console) -> None:
     from fusionlab.hlo.stages import LEGEND
     from fusionlab.report.tables import Table, note, number
+    from fusionlab.units import BYTES, unit_for
 
     shown = [
         {**one.to_json(), "rank": rank, "label": " .. ".join(one.units[at].split(" ")[0] for at in (0, -1))}
         for rank, one in enumerate(found[:most], 1)
     ]
-    columns = _columns("ops", 3, ("MiB each", number("bytes_per_invocation", 2, 2**20)), "GiB unfused", staged)
+    byte, per = unit_for(max((one["bytes_per_invocation"] for one in shown), default=0), BYTES)
+    each = (f"{byte} each", number("bytes_per_invocation", 2, per))
+    columns = _columns(shown, "ops", 3, each, "{} unfused", staged)
     Table.of(f"clusters of StableHLO ops, {len(shown)} of {len(found)}", shown, columns, words=3).print(console)
     if staged:
         note(console, LEGEND)

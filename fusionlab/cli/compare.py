@@ -44,7 +44,7 @@ def command(
     console: Console,
     **_: Any,
 ) -> dict[str, Any]:
-    """Read records of `bench` (files or folders) into tables: times, ratios with 95 % intervals, where time goes."""
+    """Show records of `bench`: times, ratios, where time goes. Records are files or folders; intervals are of 95 %."""
     from fusionlab.measure.calibration import parse_what_if
     from fusionlab.measure.comparison import compare_record, has_samples
     from fusionlab.measure.records import read_records

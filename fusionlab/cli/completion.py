@@ -22,7 +22,7 @@ _WHERE = {
 @json_flag
 @click.option("--quiet", is_flag=True, help="No progress on stderr (there is none).")
 def command(shell: str, as_json: bool, **_: Any) -> None:
-    """Print the script that completes commands, options and names in a shell."""
+    """Print the script that completes commands and names in a shell."""
     made = get_completion_class(shell)
     assert made is not None  # all shells are click's
     root = click.get_current_context().find_root()

@@ -42,7 +42,7 @@ def command(
     console: Console,
     where: dict[str, Any],
 ) -> tuple[dict[str, Any], int]:
-    """What changed from one program to another: launches, copies, bytes, memory, refusals, and why.
+    """Compare launches, copies and memory of two programs.
 
     BEFORE and AFTER are programs (StableHLO, a saved jax.export, HLO, FILE.py:FUNCTION) or ledgers that `fusionlab
     launches --json` saved. With two targets each side has its own, and BEFORE alone is compared with itself.
@@ -58,9 +58,7 @@ def command(
     if as_markdown:
         console.print(diff_markdown(found, changes, failures), soft_wrap=True, markup=False)
     else:
-        print_diff(found, changes, console)
-        for line in failures:
-            console.print(f"failed: {line}", soft_wrap=True, markup=False)
+        print_diff(found, changes, console, failures)
     return DiffFacts(found, failures).to_dict(), int(bool(failures))
 
 

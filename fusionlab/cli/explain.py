@@ -29,17 +29,26 @@ _SHOWN_MEMBERS = 40
 @options.targets
 @click.option("--kernel", help="What is inside this kernel (its HLO name) and why its neighbours are not.")
 @click.option("--refused", default=10, show_default=True, type=click.IntRange(min=0), help="How many refusals to list.")
+@options.verbose
 @options.cache
 @options.verb
 def command(
-    source: dict[str, Any], kernel: str | None, refused: int, console: Console, where: dict[str, Any]
+    source: dict[str, Any], kernel: str | None, refused: int, verbose: bool, console: Console, where: dict[str, Any]
 ) -> dict[str, Any]:
-    """Why XLA did not fuse: refusals by cause, with scope, source line and what the boundary costs."""
+    """Show why XLA did not fuse: causes, source lines and costs."""
     loaded, given, _ = load_facts(source, **where)
-    return explain(loaded, kernel, refused, given, console)
+    return explain(loaded, kernel, refused, given, console, verbose=verbose)
 
 
-def explain(source: Source, kernel: str | None, refused: int, given: Circumstances, console: Console) -> dict[str, Any]:
+def explain(
+    source: Source,
+    kernel: str | None,
+    refused: int,
+    given: Circumstances,
+    console: Console,
+    *,
+    verbose: bool = False,
+) -> dict[str, Any]:
     """Print the refusals by cause and the ``refused`` costliest ones; or, with ``kernel``, the details of that kernel.
 
     InputError: XLA's text has no record of fusions, or there is no launch called ``kernel``.
@@ -58,19 +67,21 @@ def explain(source: Source, kernel: str | None, refused: int, given: Circumstanc
         return explain_kernel(made, kernel, rows, known.found if known else (), ops_by_scope(made.program), console)
     found = FusionFacts.of(made.compiled, made.program)
     document = found.to_dict()
-    _print_causes(found, document, console)
+    _print_causes(found, document if verbose else None, console)
     if refused:
         _print_refusals(found, refused, console)
     return document
 
 
-def _print_causes(found: FusionFacts, document: dict[str, Any], console: Console) -> None:
+def _print_causes(found: FusionFacts, document: dict[str, Any] | None, console: Console) -> None:
+    """The verdict and the causes; with ``document``, the model and the coverage of XLA's record."""
     from fusionlab.report.tables import note
     from fusionlab.report.tables.refusals import cause_table, refusal_notes
 
-    title = f"{found.name} on {found.target}: what XLA refused to fuse, by cause"
-    cause_table(found.causes, title).print(console)
-    for line in refusal_notes(document):
+    console.print(found.verdict, style="bold", soft_wrap=True, markup=False)
+    if found.causes:
+        cause_table(found.causes).print(console)
+    for line in refusal_notes(document) if document else ():
         note(console, line)
 
 
@@ -164,19 +175,20 @@ def _print_kernel(
     console: Console,
 ) -> None:
     from fusionlab.bytesize import size_words
+    from fusionlab.facts.interface import counted
     from fusionlab.hlo.stages import LEGEND
     from fusionlab.ledger.origins import BY
     from fusionlab.ledger.views import place
-    from fusionlab.report.pictures.dot import flops_text
-    from fusionlab.report.tables import note, print_rows, time_words
+    from fusionlab.report.tables import note, print_rows
     from fusionlab.report.tables.refusals import xla_times
+    from fusionlab.units import flop_words, time_words
 
     time = "-" if row.model_us is None else f"{time_words(row.model_us)} ({row.model_source})"
-    flops, per_byte = flops_text(row.flops) if row.flops else "0 FLOP", row.intensity_flop_per_byte
+    per_byte = row.intensity_flop_per_byte
     intensity = f"{per_byte:,.0f}" if per_byte >= 100 else f"{per_byte:.2g}"
     console.print(
-        f"{row.name}: {row.family}, {row.dynamic_launches} launches, {flops}, {size_words(row.bytes)}, "
-        f"{intensity} FLOP/byte, {time}",
+        f"{row.name}: {row.family}, {counted(row.dynamic_launches, 'launch', 'launches')}, {flop_words(row.flops)}, "
+        f"{size_words(row.bytes)}, {intensity} FLOP/byte, {time}",
         style="bold",
         soft_wrap=True,
     )

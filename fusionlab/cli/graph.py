@@ -63,7 +63,7 @@ def command(
     where: dict[str, Any],
     **drawn: Any,
 ) -> dict[str, Any]:
-    """Draw a program: its scopes, its replay, its clusters, one kernel, or what a value is made of."""
+    """Draw a program: scopes, replay, clusters, a kernel or a value."""
     from fusionlab.report.pictures.files import PICTURES, write_graph
     from fusionlab.study import lower
 
@@ -98,7 +98,7 @@ def command(
             given.progress(written.hint)
     for file in files:
         console.print(f"written: {file}", soft_wrap=True)
-    return {"name": program.name, "view": view, "files": files}
+    return {"name": program.name, "target": given.target.name, "view": view, "files": files}
 
 
 def _default_view(program: Program, passes: Sequence[Pass]) -> str:

@@ -30,14 +30,21 @@ if TYPE_CHECKING:
 @click.option(
     "--sites", default=15, show_default=True, type=click.IntRange(min=0), help="How many launch sites to list."
 )
+@options.verbose
 @options.cache
 @options.verb
 def command(
-    source: dict[str, Any], by: tuple[str, ...], groups: int, sites: int, console: Console, where: dict[str, Any]
+    source: dict[str, Any],
+    by: tuple[str, ...],
+    groups: int,
+    sites: int,
+    verbose: bool,
+    console: Console,
+    where: dict[str, Any],
 ) -> dict[str, Any]:
-    """Every kernel launch with its scope, op, source line, family, FLOPs, bytes and modelled time."""
+    """List kernel launches by scope, op or source line, with costs."""
     loaded, given, targets = load_facts(source, several=True, **where)
-    return launches(loaded, targets, by, sites, given, console, groups=groups)
+    return launches(loaded, targets, by, sites, given, console, groups=groups, verbose=verbose)
 
 
 def launches(
@@ -49,11 +56,12 @@ def launches(
     console: Console,
     *,
     groups: int = 30,
+    verbose: bool = False,
 ) -> dict[str, Any]:
-    """Print totals ``by`` views and the ``sites`` slowest launch sites (0: none).
+    """Print the verdict, totals ``by`` views and the ``sites`` slowest launch sites (0: none).
 
     Without ``by``, the view is the first of ``views.DEFAULTS`` that says something. At most ``groups`` of the totals
-    are printed (0: all).
+    are printed (0: all); ``verbose`` adds the origin of the figures.
     Returns the ``--json`` document for one target, ``{"targets": [...]}`` of such documents for several. InputError for
     an unknown view, before anything is compiled. The document is a ledger that ``diff`` reads.
     """
@@ -64,20 +72,20 @@ def launches(
     made = make_all(source, targets, given)
     found = [LaunchFacts.of(one.compiled, one.program, by, one.notes) for one in made]
     if len(found) == 1:
-        _print_one(found[0], sites, groups, console)
+        _print_one(found[0], sites, groups, verbose, console)
     else:
-        _print_several(found, groups, console)
+        _print_several(found, groups, verbose, console)
     documents = [one.to_dict() for one in found]
     return documents[0] if len(documents) == 1 else {"targets": documents}
 
 
-def _print_one(found: LaunchFacts, sites: int, most: int, console: Console) -> None:
-    title = f"{found.record.name} on {found.record.target}: launches by {', '.join(found.by)}"
-    found.table(most, title).print(console)
+def _print_one(found: LaunchFacts, sites: int, most: int, verbose: bool, console: Console) -> None:
+    console.print(found.verdict, style="bold", soft_wrap=True, markup=False)
+    found.table(most).print(console)
     _not_shown(len(found.groups), most, console)
     if sites:
         found.site_table(sites).print(console)
-    _notes(found, console, legend=found.legend(sites=bool(sites)))
+    _print_notes((*found.legend(sites=bool(sites)), *(found.notes if verbose else found.qualifications)), console)
 
 
 def _not_shown(groups: int, most: int, console: Console) -> None:
@@ -87,11 +95,12 @@ def _not_shown(groups: int, most: int, console: Console) -> None:
         note(console, f"{groups - most} more groups; --groups 0 shows all, --by scope:1 has fewer")
 
 
-def _print_several(found: Sequence[LaunchFacts], most: int, console: Console) -> None:
+def _print_several(found: Sequence[LaunchFacts], most: int, verbose: bool, console: Console) -> None:
     from fusionlab.facts.launch_facts import time_cell
     from fusionlab.ledger.launch_rows import Totals
     from fusionlab.ledger.views import totals_by
-    from fusionlab.report.tables import TIMES, note, print_rows, unit_for
+    from fusionlab.report.tables import print_rows
+    from fusionlab.units import TIMES, unit_for
 
     unit, per = unit_for(max(one.totals.model_us or 0.0 for one in found), TIMES)
     names, by = [one.record.target for one in found], found[0].by
@@ -104,16 +113,23 @@ def _print_several(found: Sequence[LaunchFacts], most: int, console: Console) ->
         [name, *(cell for one in of for cell in (f"{one.dynamic_launches:,}", time_cell(one, per)))]
         for name, of in sums
     ]
-    title = f"{found[0].record.name}: dynamic launches by {', '.join(by)}"
-    print_rows(title, (" ".join(by), *columns), body, console)
+    for one in found:
+        console.print(one.verdict, style="bold", soft_wrap=True, markup=False)
+    print_rows("", (" ".join(by), *columns), body, console)
     _not_shown(len(keys), most, console)
-    for at, one in enumerate(found):
-        note(console, f"{one.record.target}:")
-        _notes(one, console, legend=() if at else one.legend(sites=False))
+    noted = [one.notes if verbose else one.qualifications for one in found]
+    shared = [line for line in noted[0] if all(line in other for other in noted)]
+    of_one = [
+        f"{one.record.target}: {line}"
+        for one, lines in zip(found, noted, strict=True)
+        for line in lines
+        if line not in shared
+    ]
+    _print_notes((*found[0].legend(sites=False), *shared, *of_one), console)
 
 
-def _notes(found: LaunchFacts, console: Console, *, legend: Sequence[str]) -> None:
+def _print_notes(lines: Sequence[str], console: Console) -> None:
     from fusionlab.report.tables import note
 
-    for line in (*legend, *found.notes):
+    for line in lines:
         note(console, line)

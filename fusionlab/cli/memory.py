@@ -22,12 +22,19 @@ if TYPE_CHECKING:
 @click.option("--top", default=10, show_default=True, type=click.IntRange(min=0), help="How much to list; 0: all.")
 @click.option("--by", type=click.Choice(["scope", "source", "op"]), help="Also the bytes held at the peak by this.")
 @click.option("--max-temp", metavar="SIZE", help="Exit 1 if XLA's temp memory is over SIZE, e.g. 512MiB.")
+@options.verbose
 @options.cache
 @options.verb
 def command(
-    source: dict[str, Any], top: int, by: str | None, max_temp: str | None, console: Console, where: dict[str, Any]
+    source: dict[str, Any],
+    top: int,
+    by: str | None,
+    max_temp: str | None,
+    verbose: bool,
+    console: Console,
+    where: dict[str, Any],
 ) -> tuple[dict[str, Any], int]:
-    """What holds temp memory at its peak, which buffers share a slot, and copies with their cause and source line."""
+    """Show what holds memory at the peak, shared slots and copies."""
     from fusionlab.facts.memory_facts import MemoryFacts
     from fusionlab.ledger.memory import memory_record
     from fusionlab.report.tables import note
@@ -42,12 +49,10 @@ def command(
             "(jax.jit(f).lower(...).as_text()) or a saved jax.export"
         )
     found = MemoryFacts(memory_record(made.compiled), by or "", made.program.devices)
-    print_memory(found.record, top, by, console)
+    failed = _failures(found.record, most)
+    print_memory(found.record, top, by, console, failed, verbose=verbose)
     for line in found.notes_of_devices:
         note(console, line)
-    failed = _failures(found.record, most)
-    for line in failed:
-        console.print(f"failed: {line}", soft_wrap=True, markup=False)
     return {**found.to_dict(), "failures": failed}, int(bool(failed))
 
 

@@ -37,7 +37,7 @@ def command(
     console: Console,
     where: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    """List the models that can be lowered by name: electrons, parameters and StableHLO ops per molecule and program."""
+    """List the models that can be lowered by name. Ops are StableHLO ops per molecule and program."""
     # Op counts come from the stored table, which records the JAX version; they are counted afresh with --ops,
     # and for one model on one molecule that the table lacks. A model that cannot be built has its reason in "missing".
     from fusionlab.workloads.catalogue import ANSATZE

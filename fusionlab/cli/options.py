@@ -17,6 +17,7 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
+from fusionlab.cli.documents import headed
 from fusionlab.cli.terminal import console_for, finish, progress_for, start
 from fusionlab.errors import InputError
 from fusionlab.files import require_plain_file, require_writable
@@ -119,6 +120,7 @@ def by(views: str) -> Callable[[Verb], Verb]:
     )
 
 
+verbose = click.option("--verbose", is_flag=True, help="Print the evidence, too.")
 cache = click.option("--no-cache", is_flag=True, help="Compile afresh.")
 keep_worse = click.option(
     "--keep-worse", is_flag=True, help="Keep a pass that makes launches grow and nothing else fall."
@@ -228,7 +230,7 @@ def verb(function: Verb) -> Verb:
         where = {name: given.pop(name) for name in ("target", "no_cache") if name in given}
         returned = function(where={**where, "progress": progress_for(quiet)}, console=console_for(as_json), **given)
         document, code = returned if isinstance(returned, tuple) else (returned, 0)
-        finish(document, as_json)
+        finish(headed(document, str(click.get_current_context().command.name)), as_json)
         sys.exit(code)
 
     return run

@@ -67,7 +67,9 @@ def command(
     where: dict[str, Any],
     **how: Any,
 ) -> tuple[dict[str, Any], int]:
-    """The characterisation's tables and claims with our figures: 4 ansätze x 4 molecules x 3 GPUs, both programs.
+    """Measure the characterisation's tables and claims again.
+
+    It has 4 ansätze, 4 molecules, 3 GPUs and both programs.
 
     Hours of compiling for everything, so that it asks first (or --yes); what is finished is kept, and an interrupted
     run goes on where it was.

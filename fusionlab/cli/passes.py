@@ -24,7 +24,7 @@ _PART = re.compile(r"^(rewrite|requires|exact|hopes):[ \n]", re.MULTILINE)
 @click.argument("name", required=False, shell_complete=options.pass_names)
 @options.verb
 def command(name: str | None, console: Console, **_: Any) -> list[dict[str, Any]]:
-    """List the passes, what they do to the numbers, and their options; with NAME, one pass as it is documented."""
+    """List the passes and their options, or show one. With NAME, the pass is shown as it is documented."""
     # Of passes outside the catalogue (a file's, an installed package's) only the named one is imported.
     from rich.padding import Padding
     from rich.text import Text

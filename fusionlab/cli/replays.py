@@ -34,7 +34,7 @@ _WHY = ("cause", "op", "instead")
 @click.option("--rewrites/--no-rewrites", default=True, help="Try each rewrite and say what blocks it.")
 @options.verb
 def command(source: dict[str, Any], rewrites: bool, console: Console, where: dict[str, Any]) -> dict[str, Any]:
-    """The inventory of loops: trips, seed, residuals, what is recomputed, and what blocks each rewrite."""
+    """List loops: trips, seed, residuals, and what blocks rewriting."""
     loaded, given, _ = load_facts(source, **where)
     return replays(loaded, rewrites, given, console)
 
@@ -60,7 +60,7 @@ def replays(source: Source, rewrites: bool, given: Circumstances, console: Conso
     _print_blocked([document for document in documents if not document["is_replay"]], console)
     if not loops:
         console.print(f"{program.name} has no loop, so no replay")
-    return {"name": program.name, "loops": documents}
+    return {"name": program.name, "target": given.target.name, "loops": documents}
 
 
 def _events(program: Program, given: Circumstances) -> list[dict[str, Any]]:
@@ -131,16 +131,17 @@ def _families(nodes: Iterable[Node]) -> dict[str, int]:
 
 def _print(found: dict[str, Any], console: Console) -> None:
     from fusionlab.passes.interface import explained
+    from fusionlab.units import flop_words
 
     recomputed = "nothing"
     if families := found["recomputed_families"]:
-        gflop = found["recomputed_flops_per_trip"] / 1e9
-        recomputed = f"{found['recomputed_ops']:,} ops ({_most(families, 4)}), {gflop:,.2f} GFLOP per trip"
+        flops = flop_words(found["recomputed_flops_per_trip"])
+        recomputed = f"{found['recomputed_ops']:,} ops ({_most(families, 4)}), {flops} per trip"
     rows = [
         ("trips", f"{found['trip_count']:,}"),
         ("seed", found["seed"]),
         ("accumulates", f"{found['accumulated_terms']} term(s) per trip"),
-        ("body", f"{found['body_ops']:,} ops, {found['flops_per_trip'] / 1e9:,.2f} GFLOP per trip (model)"),
+        ("body", f"{found['body_ops']:,} ops, {flop_words(found['flops_per_trip'])} per trip (model)"),
         (
             "linear part: ops that see the direction",
             f"{found['direction_ops']:,} ({_most(found['direction_families'], 6)})",
@@ -166,7 +167,9 @@ def _most(families: dict[str, int], most: int) -> str:
 
 
 def _sized(count: int, size_bytes: int) -> str:
-    return f"{count:,} values, {size_bytes / 2**20:,.1f} MiB"
+    from fusionlab.bytesize import size_words
+
+    return f"{count:,} values, {size_words(size_bytes)}"
 
 
 def _print_blocked(found: list[dict[str, Any]], console: Console) -> None:

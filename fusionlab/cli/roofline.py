@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @options.cache
 @options.verb
 def command(source: dict[str, Any], console: Console, where: dict[str, Any], **drawn: Any) -> dict[str, Any]:
-    """Kernel families and kernels on the roofline of a target, as numbers and as a plot."""
+    """Place kernels on the roofline of a target, as table and plot."""
     loaded, given, targets = load_facts(source, several=True, **where)
     return roofline(loaded, targets, given, console, **drawn)
 
@@ -126,8 +126,8 @@ def _one(
         "notes": list(made.notes),
         "files": [],
     }  # fmt: skip
-    title = "kernel families" if by == ("family",) else f"launches by {', '.join(by)}"
-    _print_points(f"{name} on {target}: {title}", {" ".join(by): "name"}, groups, console)
+    console.print(_verdict(f"{name} on {target}", families), style="bold", soft_wrap=True, markup=False)
+    _print_points("", {" ".join(by): "name"}, groups, console)
     shown = kernels[:most_kernels]
     heads = {"kernel": "name", "scope": "scope", "source": "source"}
     _print_points(f"the {len(shown)} slowest kernels", heads, shown, console)
@@ -140,6 +140,23 @@ def _one(
     family_of = {row.name: row.family for row in rows}
     dots = [(point, family_of[point.name]) for point in kernels]
     return document, roofline_svg(f"{name} on {target}", families, dots, ceilings)
+
+
+def _verdict(where: str, families: Sequence[Point]) -> str:
+    """The modelled time, and what bounds most of it."""
+    from fusionlab.facts.interface import counted
+    from fusionlab.units import time_words
+
+    *parts, whole = families
+    launches = counted(whole.dynamic_launches, "launch", "launches")
+    if whole.model_us is None:
+        return f"{where}: {launches}; their time is not modelled"
+    bounds: dict[str, float] = {}
+    for one in parts:
+        bounds[one.bound] = bounds.get(one.bound, 0.0) + (one.model_us or 0.0)
+    most = max(bounds, key=lambda bound: bounds[bound], default="")
+    bound = f"; bound by {most} for {bounds[most] / whole.model_us:.0%} of it" if most and whole.model_us else ""
+    return f"{where}: {time_words(whole.model_us)} (model) in {launches}{bound}"
 
 
 def _measured(peak_tflops: float | None, bandwidth_gb_s: float | None) -> Ceilings | None:
@@ -177,29 +194,34 @@ def _plot_path(out: str, document: Mapping[str, Any], several: bool) -> Path:
 
 
 def _print_ops(costs: Mapping[str, Cost], console: Console) -> None:
-    from fusionlab.report.tables import Table
+    from fusionlab.report.tables import Table, shown
+    from fusionlab.units import BYTES, FLOPS, unit_for
 
     found = [(name, cost) for name, cost in costs.items() if cost.bytes or cost.flops or cost.unmodelled]
     if found:
+        flop = unit_for(max(cost.flops for _, cost in found), FLOPS)
+        byte = unit_for(max(cost.bytes for _, cost in found), BYTES)
         Table.of(
             "StableHLO ops, as if none were fused",
             found,
             {
                 "family": lambda row: row[0],
-                "GFLOP": lambda row: f"{row[1].flops / 1e9:,.2f}",
-                "GiB": lambda row: f"{row[1].bytes / 2**30:,.2f}",
-                "FLOP/byte": lambda row: f"{row[1].intensity:,.3f}",
+                flop[0]: lambda row: shown(row[1].flops, 2, flop[1]),
+                byte[0]: lambda row: shown(row[1].bytes, 2, byte[1]),
+                "FLOP/byte": lambda row: shown(row[1].intensity, 3),
                 "unmodelled ops": lambda row: f"{sum(row[1].unmodelled.values()):,}",
             },
         ).print(console)
 
 
 def _print_points(title: str, heads: Mapping[str, str], points: Sequence[Point], console: Console) -> None:
-    from fusionlab.report.tables import BYTES, FLOPS, TIMES, Cell, Table, field, milliseconds, number, unit_for
+    from fusionlab.report.tables import Cell, Table, field, milliseconds, number
+    from fusionlab.units import BYTES, FLOP_RATES, FLOPS, TIMES, unit_for
 
     flop = unit_for(max((one.flops for one in points), default=0), FLOPS)
     byte = unit_for(max((one.bytes for one in points), default=0), BYTES)
     time = unit_for(max((one.model_us or 0.0 for one in points), default=0), TIMES)
+    rate = unit_for(max((one.model_flops_per_s or 0.0 for one in points), default=0), FLOP_RATES)
     columns: dict[str, Cell] = {
         **{head: field(name) for head, name in heads.items()},
         "launches": number("dynamic_launches"),
@@ -210,7 +232,7 @@ def _print_points(title: str, heads: Mapping[str, str], points: Sequence[Point],
             one.model_us, incomplete=one.unmodelled_us_launches > 0, per=time[1]
         ),
         "share": number("model_share", spec=".1%"),
-        "GFLOP/s": number("model_flops_per_s", per=1e9),
+        rate[0]: number("model_flops_per_s", 1, rate[1]),
         "of roof": number("roof_share", spec=".0%"),
         "bound": field("bound"),
     }

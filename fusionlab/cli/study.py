@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 REPORT, DOCUMENT = "report.html", "study.json"
 _LINES = {
     "pass failed": "{}",
-    "different": "the rewritten program is different and was not measured; worst: {}",
-    "not checked": "not checked, and not measured ({}); --unchecked measures it all the same",
-    "not applied": "nothing was applied: {}",
+    "different": "the rewritten program is different and was not measured",
+    "not checked": "not checked, and not measured; --unchecked measures it all the same",
+    "not applied": "nothing was applied",
 }
 
 
@@ -46,13 +46,14 @@ _LINES = {
 @click.option("--paper", "whole_matrix", is_flag=True, help="The characterisation's whole matrix: `fusionlab paper`.")
 @options.passes(
     "A pass, name or name{option=value}; repeatable.",
-    "Passes in order: 'a,b{x=1}'; layout; or best.  [default: fuse-jvp-replay]",
+    "Passes in order, layout, or best.  [default: fuse-jvp-replay]",
     search="Seconds that best may search.",
 )
 @click.option("--records", multiple=True, help="Records of bench (files or folders) to show measured times from.")
 @options.check
 @options.judgement
 @options.keep_worse
+@options.verbose
 @options.cache
 @options.verb
 def command(
@@ -64,13 +65,15 @@ def command(
     check: dict[str, Any],
     judgement: dict[str, bool],
     keep_worse: bool,
+    verbose: bool,
     console: Console,
     where: dict[str, Any],
 ) -> tuple[dict[str, Any], int]:
-    """Everything about a program in one folder: a report for the browser, its data, the programs before and after."""
+    """Write a report for the browser, its data and the programs. All of it is in one folder."""
     # A rewritten program that differs, or could not be checked, has no figures in the report.
     from rich.console import Console
 
+    from fusionlab.bytesize import size_words
     from fusionlab.codegen.cache import CompileCache
     from fusionlab.measure.environment import software
     from fusionlab.measure.records import read_records
@@ -118,13 +121,13 @@ def command(
     files = _files(document, studied)
     write_folder(folder, files, own)
     for one in studied:
-        print_outcome(one.outcome, console)
+        print_outcome(one.outcome, console, verbose=verbose)
     report_bytes = len(files[REPORT].encode())
-    console.print(f"written: {folder / REPORT} ({report_bytes / 1e6:.1f} MB; open it in a browser)", soft_wrap=True)
+    console.print(f"written: {folder / REPORT} ({size_words(report_bytes)}; open it in a browser)", soft_wrap=True)
     code = 0
     for one in studied:
         endings = endings_of(one.outcome, **judgement)
-        code = max(code, say_endings(endings, _LINES, f"{one.before.target.name}: "))
+        code = max(code, say_endings(endings, _LINES, f"{one.before.target.name}: ", told=not console.quiet))
     summary = {
         "folder": str(folder),
         "files": [str(folder / name) for name in files],

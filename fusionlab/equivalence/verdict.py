@@ -83,6 +83,18 @@ class OutputError:
             f"float64 by {self.max_abs_error_float64:.2g} ({self.tolerance_float64:.2g})"
         )
 
+    @property
+    def short(self) -> str:
+        """The error nearest to its tolerance: in float64 where that one is nearer, else in the output's own dtype."""
+        if self.mean_shifted:
+            return f"mean of {self.name} off by {self.mean_shift:.2g} (allowed {self.mean_tolerance:.2g})"
+        own = _ratio(self.max_abs_error, self.tolerance)
+        if not own >= _ratio(self.max_abs_error_float64, self.tolerance_float64) and not math.isnan(own):
+            error, allowed = self.max_abs_error_float64, self.tolerance_float64
+            return f"error {error:.2g} of {self.name} in float64 (allowed {allowed:.2g})"
+        lost = "" if self.original_abs_error is None else f", the original's own {self.original_abs_error:.2g}"
+        return f"error {self.max_abs_error:.2g} of {self.name}{lost} (allowed {self.tolerance:.2g})"
+
 
 @dataclass(frozen=True)
 class OracleAgreement:
@@ -130,6 +142,26 @@ class Verdict:
             return self.in_floats
         only = "" if self.exact.result == "identical" or not self.passed else "accepted by the float verdict only: "
         return f"{only}{self.exact.line}; floating point: {self.in_floats}"
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The verdict for a terminal, in at most two lines: the word with the exact verdict, and the largest error."""
+        if self.exact is None:
+            return (f"{self.verdict}{self._at_walkers}: {self._largest_error}",)
+        only = "" if self.exact.result == "identical" or not self.passed else "accepted by the float verdict only: "
+        figures = self._largest_error if self.outputs else self.in_floats
+        return f"{self.verdict}; {only}{self.exact.short}", f"floating point{self._at_walkers}: {figures}"
+
+    @property
+    def _at_walkers(self) -> str:
+        return f" at {self.walkers} walkers" if self.walkers and self.outputs else ""
+
+    @property
+    def _largest_error(self) -> str:
+        """The output nearest to its tolerance, and at which inputs or why; the reason alone without outputs."""
+        nearest = max(self.outputs, key=lambda output: output.used).short if self.outputs else ""
+        worst = f"worst: {self.worst}" if self.worst else ""
+        return "; ".join(filter(None, (nearest, worst, self.reason)))
 
     @property
     def in_floats(self) -> str:

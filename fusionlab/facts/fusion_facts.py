@@ -25,8 +25,9 @@ from fusionlab.ledger.refusals import (
     xla_estimates,
 )
 from fusionlab.ledger.views import is_staged
-from fusionlab.report.tables import Table, time_words
+from fusionlab.report.tables import Table
 from fusionlab.report.tables.refusals import boundary_table, cause_table, refusal_lines, refusal_notes
+from fusionlab.units import time_words
 
 _CAUSES = 4
 _BOUNDARIES = 1

@@ -17,19 +17,9 @@ from fusionlab.ledger.launch_rows import LaunchRow, Totals, totals
 from fusionlab.ledger.ledger import LaunchCounts, count_launches
 from fusionlab.ledger.saved import LedgerRecord, ledger_record
 from fusionlab.ledger.views import coverage_words, default_views, is_staged, label, totals_by
-from fusionlab.report.tables import (
-    BYTES,
-    FLOPS,
-    TIMES,
-    Cell,
-    Table,
-    field,
-    milliseconds,
-    number,
-    time_words,
-    unit_for,
-)
+from fusionlab.report.tables import Cell, Table, field, milliseconds, number
 from fusionlab.report.tables.control_flow import control_lines
+from fusionlab.units import BYTES, FLOPS, TIMES, time_words, unit_for
 
 _GROUPS = 6
 _GROUPS_OF_NOTEBOOK = 30
@@ -107,6 +97,11 @@ class LaunchFacts(Facts):
     @property
     def notes(self) -> tuple[str, ...]:
         """The origin of the figures, and what is not known of them."""
+        return (*self._sources_of_figures, *self.qualifications)
+
+    @property
+    def qualifications(self) -> tuple[str, ...]:
+        """What is not known of the figures of this program, and what they are of."""
         return (*self._qualifications(), *self.source_notes, *self._notes_of_devices)
 
     @property
@@ -118,15 +113,20 @@ class LaunchFacts(Facts):
         """Launches of which XLA does not say whether a CUDA graph holds them; 0 on the CPU, which has none."""
         return sum(row.dynamic_launches for row in self.rows if self.on_gpu and row.in_cuda_graph is None)
 
-    def _qualifications(self) -> list[str]:
+    @property
+    def _sources_of_figures(self) -> tuple[str, ...]:
+        """Where launches, FLOPs, bytes and time come from."""
         found, counts = self.totals, self.counts
-        lines = [
+        return (
             f"launches: {self.record.launch_source}; {counts.dynamic_copies:,} copies and memsets beside them; "
             f"{coverage_words(self.rows)}; "
             f"{found.unmodelled_bytes / max(1, found.bytes):.1%} of bytes have no FLOP rule",
             "model: FLOPs and bytes by fusionlab's rules, trips multiplied; time by XLA's cost model where it has one, "
             "else the target's roofline, plus 1 us per launch",
-        ]
+        )
+
+    def _qualifications(self) -> list[str]:
+        found, counts, lines = self.totals, self.counts, list[str]()
         if unmodelled := found.unmodelled_us_launches:
             lines.append(f"{unmodelled:,} launches have no modelled time")
         if unknown := self.unknown_cuda_graph_launches:

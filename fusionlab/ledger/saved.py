@@ -160,7 +160,7 @@ def read_ledger(content: bytes, path: str) -> LedgerRecord:
         raise InputError(f"{path}: is not JSON ({error}); {_SAVE}") from None
     if not isinstance(document, dict) or not ("schema" in document or "rows" in document or "targets" in document):
         raise InputError(f"{path}: this JSON is no ledger; {_SAVE}")
-    if isinstance(several := document.get("targets"), list) and "schema" not in document:
+    if isinstance(several := document.get("targets"), list):
         raise InputError(f"{path}: holds the ledgers of {len(several)} targets; save one, with --target NAME")
     if (schema := document.get("schema")) != SCHEMA:
         of = f"has the schema {str(schema)[:60]!r}" if schema else "has no schema: an older fusionlab wrote it"

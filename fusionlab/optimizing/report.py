@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fusionlab.bytesize import size_words
 from fusionlab.codegen.cache import default_cache
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import Target, load_target
@@ -18,14 +19,15 @@ from fusionlab.ledger.footprint import Footprint, footprint
 from fusionlab.optimizing.decision import Decision
 from fusionlab.optimizing.rewriting import Rewriter, lower_jaxpr
 from fusionlab.passes.interface import Applied, told_fallbacks
+from fusionlab.units import flop_words
 
-_ROWS: tuple[tuple[str, Callable[[Footprint], float | None], str], ...] = (
-    ("launches", lambda f: f.dynamic_launches, ",.0f"),
-    ("copies", lambda f: f.dynamic_copies, ",.0f"),
-    ("temp MiB", lambda f: f.temp_bytes / 2**20, ",.1f"),
-    ("GFLOP (model)", lambda f: None if f.flops is None else f.flops / 1e9, ",.2f"),
-    ("GiB accessed (model)", lambda f: f.bytes_accessed / 2**30, ",.3f"),
-    ("StableHLO ops", lambda f: f.stablehlo_ops, ",.0f"),
+_ROWS: tuple[tuple[str, Callable[[Footprint], float | None], Callable[[float], str]], ...] = (
+    ("launches", lambda f: f.dynamic_launches, "{:,.0f}".format),
+    ("copies", lambda f: f.dynamic_copies, "{:,.0f}".format),
+    ("temp memory", lambda f: f.temp_bytes, size_words),
+    ("FLOPs (model)", lambda f: f.flops, flop_words),
+    ("accessed (model)", lambda f: f.bytes_accessed, size_words),
+    ("StableHLO ops", lambda f: f.stablehlo_ops, "{:,.0f}".format),
 )
 
 
@@ -42,7 +44,7 @@ class Entry:
         """(quantity, before, after) as text, ``-`` for unknown; none where it was not lowered."""
         if self.before is None:
             return []
-        return [(name, _cell(self.before, of, form), _cell(self.after, of, form)) for name, of, form in _ROWS]
+        return [(name, _cell(self.before, of, words), _cell(self.after, of, words)) for name, of, words in _ROWS]
 
     @property
     def title(self) -> str:
@@ -59,7 +61,7 @@ class Entry:
         said = [f"fallback: {fallbacks}"] if fallbacks else []
         said += [f"{event.pass_name}: {event.what}" for event in decision.events if isinstance(event, Applied)]
         said += [f"the original runs: {decision.why_not}"] if decision.why_not else []
-        compared = "nothing was compared" if verdict is None else verdict.line
+        compared = "nothing was compared" if verdict is None else "; ".join(verdict.lines)
         return [*said, f"check: {compared}" + (f", on {decision.compared_on}" if decision.compared_on else "")]
 
     def to_json(self) -> dict[str, Any]:
@@ -91,9 +93,9 @@ class Entry:
         return table + "".join(f"<p>{html.escape(line)}</p>" for line in self.lines)
 
 
-def _cell(footprint_: Footprint | None, of: Callable[[Footprint], float | None], form: str) -> str:
+def _cell(footprint_: Footprint | None, of: Callable[[Footprint], float | None], words: Callable[[float], str]) -> str:
     value = None if footprint_ is None else of(footprint_)
-    return "-" if value is None else format(value, form)
+    return "-" if value is None else words(value)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from fusionlab.bytesize import UNBOUNDED, ByteSize
+from fusionlab.bytesize import UNBOUNDED, ByteSize, size_words
 from fusionlab.codegen.raising.trips import batched_loop, raise_trips
 from fusionlab.errors import InputError
 from fusionlab.hlo.loops import Recurrent, Stacked, Sum, find_loops
@@ -96,7 +96,7 @@ def _within_budget(program: Program, setting: Setting, budget: ByteSize) -> Resu
     tried = {}
     most = setting.temp_bytes(whole.program)
     if most <= budget:
-        return _with_reason(whole, f"{_mib(most)} temp fit the budget of {budget}")
+        return _with_reason(whole, f"{size_words(most)} temp fit the budget of {budget}")
     trips = _most_trips(program)
     least = setting.temp_bytes(program)
     slope = max(most - least, 1) / max(trips - 1, 1)
@@ -108,9 +108,9 @@ def _within_budget(program: Program, setting: Setting, budget: ByteSize) -> Resu
         result = rewrite_loops(program, BatchReplay.name, BatchReplay(chunk=chunk)._decide, setting)
         tried[chunk] = setting.temp_bytes(result.program)
         if tried[chunk] <= budget:
-            figures = ", ".join(f"chunk {c}: {_mib(size)}" for c, size in {trips: most, **tried}.items())
+            figures = ", ".join(f"chunk {c}: {size_words(size)}" for c, size in {trips: most, **tried}.items())
             return _with_reason(result, f"chosen for the budget of {budget} from XLA's temp bytes ({figures})")
-    smallest = f"{_mib(tried[hopeful[-1]])} temp with chunk {hopeful[-1]}"
+    smallest = f"{size_words(tried[hopeful[-1]])} temp with chunk {hopeful[-1]}"
     declined = [
         Refusal(Ground.MEMORY, f"the budget of {budget} is too small: {smallest}").of(BatchReplay.name, event.location)
         for event in whole.applied
@@ -128,7 +128,3 @@ def _with_reason(result: Result, reason: str) -> Result:
     applied = set(result.applied)
     events = [replace(event, what=f"{event.what}; {reason}") if event in applied else event for event in result.events]
     return Result(result.program, tuple(events))
-
-
-def _mib(size: int) -> str:
-    return f"{size / 2**20:,.0f} MiB"

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from fusionlab.bytesize import ByteSize
+from fusionlab.bytesize import ByteSize, size_words
 from fusionlab.codegen.compile import versions
 from fusionlab.codegen.targets import Target
 from fusionlab.errors import CompileError, InputError, one_line
@@ -27,6 +27,7 @@ from fusionlab.passes.pipeline import print_pipeline, run_pass
 from fusionlab.search import space
 from fusionlab.search.costs import OBJECTIVES, Costs, Measure, TrialFailed, figures, front
 from fusionlab.store import PACKAGE, Store, digest_of, sources_digest
+from fusionlab.units import time_words
 
 _WIDTH = 3
 """The number of best pipelines that are continued even if not on the front."""
@@ -62,11 +63,11 @@ class Trial:
             return f"the same program as {self.reason or 'without it'}"
         if costs is None:
             return f"{self.status}: {self.reason}"
-        model = "" if costs.model_us is None else f", {costs.model_us / 1e3:,.2f} ms (model)"
+        model = "" if costs.model_us is None else f", {time_words(costs.model_us)} (model)"
         again = "recorded" if self.recorded else f"{self.seconds:.0f} s"
         return (
-            f"{costs.launches:,} launches, {costs.bytes_accessed / 2**30:,.2f} GiB, "
-            f"{costs.temp_bytes / 2**20:,.0f} MiB temp{model} ({again})"
+            f"{costs.launches:,} launches, {size_words(costs.bytes_accessed)}, "
+            f"{size_words(costs.temp_bytes)} temp{model} ({again})"
         )
 
 

@@ -21,7 +21,7 @@ def test_the_best_is_applied_and_can_be_repeated(cli, replay_file, tmp_path):
     assert "(the program as it is)" in result.stdout
     assert "nothing was left to try" in result.stdout
     assert 'best: --pipeline "batch-replay"' in result.stdout
-    assert "applied  batch-replay: 4 trips batched at once" in result.stdout
+    assert "applied batch-replay: 4 trips batched at once" in result.stdout
     cli("apply", replay_file, "--pipeline", "batch-replay", "--out", again, *ON_CPU[:2], code=0)
     assert again.read_text() == out.read_text()
 

@@ -1,6 +1,7 @@
 """The exact verdict of ``apply``, ``study``, ``check`` and ``bisect``: told first, kept in the JSON, never decisive."""
 
 import json
+import re
 
 import jax.numpy as jnp
 import numpy as np
@@ -46,7 +47,7 @@ def arguments(request, lowered, tmp_path):
 IDENTICAL, OFF, UNCOVERED = (difference, "Sum"), (difference, "Off"), (after_a_loop, "Sum")
 ONLY = "accepted by the float verdict only: "
 EACH = {
-    "identical": (IDENTICAL, "identical: all outputs of 2 walkers equal in 144 draws over 2 primes"),
+    "identical": (IDENTICAL, "identical in exact arithmetic"),
     "not-identical": (OFF, f"{ONLY}not-identical: output 0 differs at 12 of 12 elements"),
     "not-covered": (UNCOVERED, f"{ONLY}not-covered: a loop that ends by what it computes"),
 }
@@ -77,13 +78,13 @@ def require_exact(verdict, result):
 
 
 @each
-def test_apply_and_check_tell_it_first(arguments, result, line, cli):
+def test_apply_and_check_tell_it_first(arguments, result, line, cli, as_json):
     applied, checked = (cli(command, *arguments, code=0) for command in ("apply", "check"))
-    first = applied.stdout.splitlines()[0]
-    assert first.startswith(f"equivalence: {line}")
-    assert "; floating point: " in first
-    assert " where the original is off by " in first
-    assert checked.stdout.startswith(f"verdict: {line}")
+    word = as_json("check", *arguments)["verdict"]
+    _, verdict, figures, *_ = applied.stdout.splitlines()
+    assert verdict.startswith(f"equivalence: {word}; {line}")
+    assert re.match(r"floating point.*: error \S+ of output 0, the original's own ", figures)
+    assert checked.stdout.splitlines() == [verdict.replace("equivalence", "verdict"), figures]
 
 
 @each
@@ -96,10 +97,12 @@ def test_study_and_bisect_keep_it(arguments, result, line, cli, as_json, tmp_pat
     (step,) = document["verdicts"]
     require_exact(step, result)
     assert document["steps"] == [step["step"]]
-    none, told = cli("bisect", *arguments).stdout.splitlines()
+    none, told = cli("bisect", *arguments, "--verbose").stdout.splitlines()
+    assert cli("bisect", *arguments).stdout == f"{none}\n"
     only_drawn = "" if result == "identical" else "; only drawn inputs were tried: --inputs FILE.npz judges on others"
-    assert none == f"none of 1 steps differs{only_drawn}"
-    assert line in told
+    in_floats = "" if result == "identical" else "; 1 accepted by the float verdict only (--verbose says why)"
+    assert none == f"none of 1 steps differs{in_floats}{only_drawn}"
+    assert line.replace("identical in exact arithmetic", "identical: all outputs of 2 walkers") in told
 
 
 @of_one
@@ -125,7 +128,7 @@ def test_a_time_limit_is_no_failure_of_the_command(arguments, cli, monkeypatch):
 
     monkeypatch.setattr(isolated, "call", late)
     done = cli("apply", *arguments, "--check-time-limit", "9", code=0)
-    assert f"equivalence: {ONLY}not-covered: time limit: the check did not finish within 9 s; float" in done.stdout
+    assert f"{ONLY}not-covered: time limit: the check did not finish within 9 s\nfloating point" in done.stdout
 
 
 @of_one

@@ -6,22 +6,21 @@ import math
 import pytest
 from rich.console import Console
 
-from fusionlab.equivalence.verdict import OutputError, Verdict
+from fusionlab.equivalence.exact.identity import Identity
+from fusionlab.equivalence.verdict import OracleAgreement, OutputError, Verdict
 from fusionlab.ledger.footprint import Footprint
 from fusionlab.passes.interface import Declined
 from fusionlab.report.tables import (
-    BYTES,
-    TIMES,
     Table,
     column_groups,
     field,
     milliseconds,
     number,
     print_rows,
-    unit_for,
 )
-from fusionlab.report.tables.programs import print_events, print_footprint
+from fusionlab.report.tables.programs import print_events, print_footprint, print_verdict
 from fusionlab.report.tables.records import peak_mib, print_run
+from fusionlab.units import BYTES, TIMES, fixed, flop_words, time_words, unit_for
 from tests.measure.made import record, variant
 
 
@@ -67,11 +66,69 @@ def test_a_small_figure_is_not_shown_as_nothing(console):
     }  # fmt: skip
     print_footprint(Footprint(**figures), console)
     lines = filter(str.strip, console.file.getvalue().splitlines())
-    rows = {line.rpartition("  ")[0].strip(): line.split()[-1] for line in lines}
-    assert rows["argument memory (MiB)"] == "0.00098"
-    assert rows["GFLOP (model)"] == "0.0025"
-    assert rows["temp memory (MiB)"] == "0.0"
-    assert rows["GiB accessed (model)"] == "1.00"
+    rows = {line.strip().rpartition("  ")[0].strip(): line.strip().rpartition("  ")[2] for line in lines}
+    assert rows["argument memory"] == "1.0 KiB"
+    assert rows["FLOPs (model)"] == "2.5 MFLOP"
+    assert rows["temp memory"] == "0 B"
+    assert rows["accessed (model)"] == "1.0 GiB"
+
+
+def test_only_0_is_printed_as_0():
+    assert [fixed(value, 2) for value in (0, 0.004, 0.006, -0.001, 1234.5)] == [
+        "0", "<0.01", "0.01", ">-0.01", "1,234.50",
+    ]  # fmt: skip
+    assert [flop_words(flops) for flops in (0, 96, 8.2e6, 352e9)] == ["0 FLOP", "96 FLOP", "8.2 MFLOP", "352.0 GFLOP"]
+    assert [time_words(us) for us in (0.08, 12, 1250)] == ["80.0 ns", "12.0 us", "1.25 ms"]
+
+
+IDENTICAL = Identity("identical", 144, 2, 1e-301, "")
+
+
+def verdict_of(*outputs, word="within-bound", **more):
+    return Verdict(word, outputs, 16, **more)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "lines"),
+    [
+        (
+            verdict_of(OutputError("output 0", 4.5e-5, 2.1e-4, 0.0, 1e-9, False, original_abs_error=4.4e-5),
+                       exact=IDENTICAL),
+            ["verdict: within-bound; identical in exact arithmetic (chance of error < 1e-301)",
+             "floating point at 16 walkers: error 4.5e-05 of output 0, the original's own 4.4e-05 (allowed 0.00021)"],
+        ),
+        (
+            verdict_of(errors("a", 0.1), OutputError("b", 0.1, 1.0, 3.0, 2.0, False), word="different", worst="seed 2",
+                       exact=Identity("not-identical", 1, 1, 1.0, "output 0 differs", "stablehlo.add at a.py:3")),
+            ["verdict: different; not-identical: output 0 differs; the first value that differs: stablehlo.add at "
+             "a.py:3", "floating point at 16 walkers: error 3 of b in float64 (allowed 2); worst: seed 2"],
+        ),
+        (
+            Verdict("not-checked", reason="time limit", exact=IDENTICAL),
+            ["verdict: not-checked; identical in exact arithmetic (chance of error < 1e-301)",
+             "floating point: not-checked: time limit"],
+        ),
+        (Verdict("equal", reason="no pass applied"), ["verdict: equal: no pass applied"]),
+        (
+            verdict_of(OutputError("a", 0.0, 1.0, 0.0, 2.0, False, mean_shift=-3.0, mean_tolerance=1.0)),
+            ["verdict: within-bound at 16 walkers: mean of a off by -3 (allowed 1)"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_verdict_takes_two_lines_and_its_evidence_is_behind_verbose(verdict, lines, console):
+    print_verdict(verdict, console, verbose=False)
+    assert console.file.getvalue().splitlines() == lines
+    print_verdict(verdict, console, verbose=True)
+    *_, said = console.file.getvalue().partition(f"check: {verdict.line}")
+    assert all(output.name in said for output in verdict.outputs)
+
+
+def test_an_oracle_that_contradicts_is_no_evidence_but_a_verdict(console):
+    print_verdict(verdict_of(errors("a", 0.1), oracles=(OracleAgreement("brute force", False, 2.0, 1.0),
+                                                        OracleAgreement("another", True, 0.0, 1.0))),
+                  console, verbose=False)  # fmt: skip
+    assert "brute force does not agree" in console.file.getvalue()
+    assert "another" not in console.file.getvalue()
 
 
 def test_an_event_without_a_place_names_none(console):
@@ -137,7 +194,7 @@ def test_text_and_markdown_come_from_one_declaration(console):
 
 def test_memory_is_the_allocators_peak_and_else_named_as_buffer_assignment():
     assert peak_mib({"peak_bytes": 3 * 2**20, "assigned_bytes": 2**20}) == "3.0"
-    assert peak_mib({"peak_bytes": 0, "assigned_bytes": 2**20}) == "0.0"
+    assert peak_mib({"peak_bytes": 0, "assigned_bytes": 2**20}) == "0"
     assert peak_mib({"peak_bytes": None, "assigned_bytes": 2**20}) == "1.0 (XLA)"
 
 

@@ -78,6 +78,18 @@ class Identity:
         where = f"; the first value that differs: {self.first_difference}" if self.first_difference else ""
         return f"{self.result}: {self.reason}{where}"
 
+    @property
+    def short(self) -> str:
+        """The verdict without the draws and primes behind it."""
+        if self.result != "identical":
+            return self.line
+        chance = f" (chance of error < {self.error_probability:.0e})" if not self.except_for else ""
+        return (
+            f"identical in exact arithmetic{self.except_for and f', except for {self.except_for}'}{chance}"
+            + (f", {self.reason}" if self.reason else "")
+            + (f", but where inputs are exactly tied {self.at_ties}" if self.at_ties else "")
+        )
+
 
 def compare_exactly(original: Program, rewritten: Program) -> Identity:
     """Evaluate both programs at their own shapes; their signatures must be the same."""

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
-from fusionlab.bytesize import UNBOUNDED, ByteSize
+from fusionlab.bytesize import UNBOUNDED, ByteSize, size_words
 from fusionlab.errors import InputError
 from fusionlab.hlo.cost import live_bytes
 from fusionlab.hlo.program import Program, program_view
@@ -38,6 +38,7 @@ from fusionlab.passes.interface import Applied, Declined, Figures, Pass, Result,
 from fusionlab.passes.licm import LoopInvariantCodeMotion
 from fusionlab.passes.refusals import Ground, Refusal
 from fusionlab.passes.sparsify_directions import SparsifyDirections
+from fusionlab.units import flop_words, time_words
 
 _MOST_PARTS = 64
 _FORWARD_RATIO, _FALLBACK_RATIO = 4, 1.5
@@ -91,7 +92,7 @@ class _MemoryLimit:
     budget: ByteSize
 
     def __str__(self) -> str:
-        return str(self.budget) if self.budget else f"{self.forward / 2**20:,.0f} MiB temp without --memory-budget"
+        return str(self.budget) if self.budget else f"{size_words(self.forward)} temp without --memory-budget"
 
     @property
     def unknown(self) -> bool:
@@ -189,9 +190,9 @@ def _listed(tried: Sequence[tuple[Result, Figures | None]]) -> str:
     for result, figures in tried:
         name = result.applied[0].resolved
         if figures is not None:
-            time = "" if figures.model_us is None else f", {figures.model_us / 1e3:,.2f} ms (model)"
-            name += f": {figures.dynamic_launches:,} launches, {figures.temp_bytes / 2**20:,.0f} MiB temp, "
-            name += f"{figures.flops / 1e9:,.1f} GFLOP (model){time}"
+            time = "" if figures.model_us is None else f", {time_words(figures.model_us)} (model)"
+            name += f": {figures.dynamic_launches:,} launches, {size_words(figures.temp_bytes)} temp, "
+            name += f"{flop_words(figures.flops)} (model){time}"
         words.append(name)
     return "; ".join(words)
 

@@ -15,6 +15,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from fusionlab.units import fixed
+
 UNKNOWN = "-"
 _LOOK: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "box": box.SIMPLE_HEAD, "pad_edge": False}
 _WORDS: dict[str, Any] = {"justify": "left", "overflow": "fold"}
@@ -88,35 +90,15 @@ def number(name: str, digits: int = 0, per: float = 1, spec: str = "") -> Cell:
 
 def shown(value: float | None, digits: int = 0, per: float = 1, spec: str = "") -> str:
     """``value`` over ``per`` with ``digits`` after the point, or in the format ``spec``; ``-`` for unknown."""
-    return UNKNOWN if value is None else f"{value / per if per != 1 else value:{spec or f',.{digits}f'}}"
-
-
-Unit = tuple[str, float]
-"""The name of a unit and its size in the smallest one (bytes, FLOPs, microseconds)."""
-BYTES: tuple[Unit, ...] = (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10))
-FLOPS: tuple[Unit, ...] = (("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3))
-TIMES: tuple[Unit, ...] = (("ms", 1e3), ("us", 1.0))
-_LEAST_US = 0.1
-"""A time below this is printed in nanoseconds."""
-
-
-def unit_for(most: float | None, units: Sequence[Unit]) -> Unit:
-    """The unit of a column whose largest value is ``most``: the largest that it reaches, or the first for 0."""
-    if not most:
-        return units[0]
-    return next((unit for unit in units if most >= unit[1]), units[-1])
+    if value is None:
+        return UNKNOWN
+    scaled = value / per if per != 1 else value
+    return f"{scaled:{spec}}" if spec else fixed(scaled, digits)
 
 
 def milliseconds(us: float | None, *, incomplete: bool = False, per: float = 1e3) -> str:
     """Microseconds as milliseconds, or in units of ``per``; ``-`` for unknown, ``>=`` before a sum that lacks some."""
-    return UNKNOWN if us is None else f"{'>=' if incomplete else ''}{us / per:,.2f}"
-
-
-def time_words(us: float) -> str:
-    """Microseconds in the unit that fits: ``12.0 us``, ``1.25 ms``, ``80.0 ns``."""
-    if 0 < abs(us) < _LEAST_US:
-        return f"{us * 1e3:,.1f} ns"
-    return f"{us / 1e3:,.2f} ms" if abs(us) >= 1e3 else f"{us:,.1f} us"
+    return UNKNOWN if us is None else f"{'>=' if incomplete else ''}{fixed(us / per, 2)}"
 
 
 def note(console: Console, line: str) -> None:

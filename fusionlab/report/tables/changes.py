@@ -8,7 +8,8 @@ from rich.console import Console
 
 from fusionlab.bytesize import size_words
 from fusionlab.ledger.changes import LedgerChange, LedgerDiff
-from fusionlab.report.tables import UNKNOWN, Table, note, time_words
+from fusionlab.report.tables import UNKNOWN, Table, note
+from fusionlab.units import time_words
 
 _WORDS = {
     "launches": "launches", "copies": "copies and memsets", "bytes": "bytes (model)", "temp_bytes": "temp memory",
@@ -19,9 +20,11 @@ _MOST_KERNELS = 3
 _MOST_CAUSES = 5
 
 
-def print_diff(found: LedgerDiff, most: int, console: Console) -> None:
-    """The verdict in a line, the totals, and the ``most`` largest changes with what explains them."""
+def print_diff(found: LedgerDiff, most: int, console: Console, failures: Sequence[str] = ()) -> None:
+    """The verdict in a line and ``failures`` after it, the totals, the ``most`` largest changes and their causes."""
     console.print(verdict(found), style="bold", soft_wrap=True, markup=False)
+    for line in failures:
+        console.print(f"failed: {line}", soft_wrap=True, markup=False)
     totals_table(found).print(console)
     for line in found.summary:
         console.print(line, soft_wrap=True, markup=False)

@@ -15,9 +15,22 @@ from fusionlab.report.tables import UNKNOWN, Cell, Table, field, note, number
 _MOST_IN_A_SLOT = 6
 
 
-def print_memory(found: MemoryRecord, top: int, by: str | None, console: Console) -> None:
-    """The verdict in a line, then the ``top`` largest buffers, slots and copies (0: all), and the totals."""
+def print_memory(
+    found: MemoryRecord,
+    top: int,
+    by: str | None,
+    console: Console,
+    failures: Sequence[str] = (),
+    *,
+    verbose: bool = False,
+) -> None:
+    """The verdict in a line and ``failures`` after it, then the ``top`` largest buffers, slots and copies (0: all).
+
+    ``verbose`` adds the totals and what the columns mean.
+    """
     console.print(memory_verdict(found), style="bold", soft_wrap=True, markup=False)
+    for line in failures:
+        console.print(f"failed: {line}", soft_wrap=True, markup=False)
     if found.peak.buffers:
         peak_table(found, top).print(console)
     for one in _some(found.peak.in_outputs, top):
@@ -34,7 +47,7 @@ def print_memory(found: MemoryRecord, top: int, by: str | None, console: Console
             console.print(f"  {_slot_words(slot)}", soft_wrap=True, markup=False)
     if found.copies:
         copy_table(found.copies, top).print(console)
-    for line in memory_notes(found):
+    for line in memory_notes(found) if verbose else ():
         note(console, line)
 
 

@@ -2,58 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.console import Console
 
+from fusionlab.bytesize import size_words
 from fusionlab.equivalence.verdict import OracleAgreement, OutputError, Verdict
 from fusionlab.ledger.footprint import Footprint
-from fusionlab.passes.interface import Applied, Event, told_fallbacks
+from fusionlab.passes.interface import Applied, Event, faults, told_fallbacks
+from fusionlab.passes.pipeline import why_nothing_applied
 from fusionlab.report.tables import UNKNOWN, Cell, Table, field, milliseconds, number
 from fusionlab.search.best import SearchResult
+from fusionlab.search.costs import Costs
 from fusionlab.study import StudyResult
+from fusionlab.units import BYTES, TIMES, flop_words, unit_for
 
-_ROWS: tuple[tuple[str, str, int | None, float], ...] = (
-    ("StableHLO ops", "stablehlo_ops", None, 1),
-    ("launches, static", "static_launches", None, 1),
-    ("launches, dynamic", "dynamic_launches", None, 1),
-    ("copies and memsets, dynamic", "dynamic_copies", None, 1),
-    ("temp memory (MiB)", "temp_bytes", 1, 2**20),
-    ("argument memory (MiB)", "argument_bytes", 1, 2**20),
-    ("GFLOP (model)", "flops", 1, 1e9),
-    ("GiB accessed (model)", "bytes_accessed", 2, 2**30),
-    ("compile (s)", "compile_s", 1, 1),
+Row = tuple[str, str, Callable[[float], str]]
+_ROWS: tuple[Row, ...] = (
+    ("StableHLO ops", "stablehlo_ops", "{:,}".format),
+    ("launches, static", "static_launches", "{:,}".format),
+    ("launches, dynamic", "dynamic_launches", "{:,}".format),
+    ("copies and memsets, dynamic", "dynamic_copies", "{:,}".format),
+    ("temp memory", "temp_bytes", size_words),
+    ("argument memory", "argument_bytes", size_words),
+    ("FLOPs (model)", "flops", flop_words),
+    ("accessed (model)", "bytes_accessed", size_words),
+    ("compile", "compile_s", "{:,.1f} s".format),
 )
-"""Label, field of a Footprint, digits after the point (None: an integer), and unit."""
+"""Label, field of a Footprint, and its words."""
 
 
 def print_footprint(found: Footprint, console: Console) -> None:
     """One program's figures, a row each."""
     _figures_of(found).print(console)
     _note_compilation([found], console)
+    _note_devices([found], console)
 
 
 def _figures_of(found: Footprint) -> Table:
-    columns = {"": lambda row: row[0], found.target: lambda row: _figure(row, found)}
+    columns: dict[str, Cell] = {"": lambda row: row[0], found.target: lambda row: _figure(row, found)}
     return Table.of(f"{found.name} on {found.target}", _ROWS, columns)
 
 
-def print_outcome(outcome: StudyResult, console: Console) -> None:
-    """Passes that were undone, any fallbacks, the verdict, before and after side by side, and the events.
+def print_outcome(outcome: StudyResult, console: Console, *, verbose: bool) -> None:
+    """Passes that were undone, any fallbacks, what was applied, the verdict, and before and after side by side.
 
-    Where nothing was applied, one column.
+    Where nothing was applied both sides are the same, and the reason stands alone. ``verbose`` adds all of the check,
+    the pipeline, every event, and how the figures come about.
     """
     for one in outcome.undone:
         console.print(f"undone: {one.by}: {one.reason}; --keep-worse keeps it", soft_wrap=True, markup=False)
     if fallbacks := told_fallbacks(outcome.events):
         console.print(f"fallback: {fallbacks}", soft_wrap=True)
-    console.print(f"equivalence: {outcome.equivalence.line}", soft_wrap=True)
-    before, after = outcome.before, outcome.after if outcome.applied else None
+    print_rewriting(outcome, console)
+    first, *others = outcome.equivalence.lines
+    for line in (f"equivalence: {first}", *others):
+        console.print(line, soft_wrap=True, markup=False)
+    if outcome.applied or verbose:
+        _print_sides(outcome, console)
+    if verbose:
+        console.print(f"check: {outcome.equivalence.line}", soft_wrap=True, markup=False)
+        console.print(f"pipeline: {outcome.pipeline} ({outcome.pass_s:.1f} s without XLA's compiles)", soft_wrap=True)
+        print_events(outcome.events, console)
+        _note_compilation([side for side in (outcome.before, outcome.after) if side], console)
+
+
+def print_rewriting(outcome: StudyResult, console: Console) -> None:
+    """What was applied, or why nothing was: a line."""
+    done = [event for event in outcome.events if isinstance(event, Applied)]
+    if done:
+        more = f" (and {len(done) - 1} more; --verbose lists them)" if len(done) > 1 else ""
+        line = f"applied {done[0].pass_name}: {done[0].what}{more}"
+    elif faults(outcome.events):  # told on stderr
+        line = "nothing applied: a pass failed"
+    else:
+        line = f"nothing applied: {why_nothing_applied(outcome.events, outcome.original)}"
+    console.print(line, soft_wrap=True, markup=False)
+
+
+def _print_sides(outcome: StudyResult, console: Console) -> None:
+    """The figures before and after, and their ratios; one column where nothing was applied."""
+    before, after = outcome.before, outcome.after
     if before is not None and not outcome.applied:
         _figures_of(before).print(console)
     elif before is not None:
 
-        def ratio(row: tuple[str, str, int | None, float]) -> str:
+        def ratio(row: Row) -> str:
             old, new = getattr(before, row[1]), getattr(after, row[1], None)
             return f"{new / old:.3f}" if old and new is not None else UNKNOWN
 
@@ -64,9 +98,7 @@ def print_outcome(outcome: StudyResult, console: Console) -> None:
             "after / before": ratio,
         }
         Table.of(f"{before.name} on {before.target}", _ROWS, columns).print(console)
-    console.print(f"pipeline: {outcome.pipeline} ({outcome.pass_s:.1f} s without XLA's compiles)", soft_wrap=True)
-    print_events(outcome.events, console)
-    _note_compilation([side for side in (before, after) if side], console)
+        _note_devices([side for side in (before, after) if side], console)
 
 
 def print_events(events: Sequence[Event], console: Console) -> None:
@@ -81,28 +113,27 @@ def print_events(events: Sequence[Event], console: Console) -> None:
                 console.print(f"           {event.explained}", soft_wrap=True)
 
 
-def print_refusals(events: Sequence[Event], console: Console) -> None:
-    """Any fallbacks; all events where nothing was applied."""
+def print_refusals(events: Sequence[Event], console: Console, *, verbose: bool) -> None:
+    """Any fallbacks; all events where nothing was applied, or with ``verbose``."""
     if fallbacks := told_fallbacks(events):
         console.print(f"fallback: {fallbacks}", soft_wrap=True)
-    if not any(isinstance(event, Applied) for event in events):
+    if verbose or not any(isinstance(event, Applied) for event in events):
         print_events(events, console)
 
 
-def _figure(row: tuple[str, str, int | None, float], of: Footprint | None) -> str:
-    """A figure with its digits; with two significant ones if a small figure would show as zero."""
-    _, name, digits, unit = row
-    value = getattr(of, name, None)
-    if value is None or digits is None:
-        return UNKNOWN if value is None else f"{value:,}"
-    scaled = value / unit
-    return f"{scaled:.2g}" if unit != 1 and 0 < scaled < 0.5 * 10**-digits else f"{scaled:,.{digits}f}"
+def _figure(row: Row, of: Footprint | None) -> str:
+    value = getattr(of, row[1], None)
+    return UNKNOWN if value is None else row[2](value)
 
 
 def _note_compilation(found: Sequence[Footprint], console: Console) -> None:
     """The conditions under which these figures can be compared with others."""
     sources = sorted({one.launch_source for one in found if one.launch_source})
     console.print(f"launches: {', '.join(sources)}; compiled without autotuning when the GPU is absent", style="dim")
+
+
+def _note_devices(found: Sequence[Footprint], console: Console) -> None:
+    """What figures of several devices are of; nothing for one."""
     if (devices := max((one.devices for one in found), default=1)) > 1:
         collectives = " and ".join(f"{one.dynamic_collectives:,}" for one in found)
         console.print(f"of each of {devices} devices; collectives among its launches: {collectives}", style="dim")
@@ -118,9 +149,19 @@ _ERRORS = (
 _VERDICT = (("", field("name")), *((label, number(name, spec=".3g")) for label, name in _ERRORS))
 
 
-def print_verdict(verdict: Verdict, console: Console) -> None:
-    """The verdict in the first line, a row per output, its histograms, and the oracles."""
-    console.print(f"verdict: {verdict.line}", soft_wrap=True)
+def print_verdict(verdict: Verdict, console: Console, *, verbose: bool) -> None:
+    """The verdict in two lines, and any oracle that contradicts; ``verbose`` adds the evidence.
+
+    That is all of the check, a row per output, its histograms, and the oracles.
+    """
+    first, *others = verdict.lines
+    for line in (f"verdict: {first}", *others):
+        console.print(line, soft_wrap=True, markup=False)
+    if not verbose:
+        for oracle in (one for one in verdict.oracles if one.agrees is False):
+            console.print(f"oracle: {_said(oracle)}", soft_wrap=True, markup=False)
+        return
+    console.print(f"check: {verdict.line}", soft_wrap=True, markup=False)
     if verdict.outputs:
         Table.of("rewritten against original", verdict.outputs, _VERDICT).print(console)
     for line in (line for output in verdict.outputs for line in _histograms(output)):
@@ -154,13 +195,20 @@ def _said(oracle: OracleAgreement) -> str:
 
 
 _AS_IT_IS = "(the program as it is)"
-_TRIAL: dict[str, Cell] = {
-    "launches": number("launches"),
-    "GiB accessed": number("bytes_accessed", 2, 2**30),
-    "temp MiB": number("temp_bytes", 0, 2**20),
-    "model ms": lambda costs: milliseconds(costs.model_us, incomplete=costs.unmodelled_launches > 0),
-    "compile s": number("compile_s", 1),
-}
+
+
+def _trial_columns(found: Sequence[Costs]) -> dict[str, Cell]:
+    """The columns of the trials ``found``, in units that fit the largest of them."""
+    accessed = unit_for(max((one.bytes_accessed for one in found), default=0), BYTES)
+    temp = unit_for(max((one.temp_bytes for one in found), default=0), BYTES)
+    unit, per = unit_for(max((one.model_us or 0.0 for one in found), default=0), TIMES)
+    return {
+        "launches": number("launches"),
+        f"{accessed[0]} accessed": number("bytes_accessed", 2, accessed[1]),
+        f"temp {temp[0]}": number("temp_bytes", 1, temp[1]),
+        f"model {unit}": lambda one: milliseconds(one.model_us, incomplete=one.unmodelled_launches > 0, per=per),
+        "compile s": number("compile_s", 1),
+    }
 
 
 def print_search(found: SearchResult, console: Console) -> None:
@@ -176,7 +224,8 @@ def print_search(found: SearchResult, console: Console) -> None:
 
     within = f" within {goal.memory_budget}" if goal.memory_budget is not None else ""
     title = f"Pareto front{within}: launches, bytes, temp memory, time; * least {goal.objective}"
-    columns: dict[str, Cell] = {"pipeline": lambda row: row[0], **{label: cell(of) for label, of in _TRIAL.items()}}
+    numbers = _trial_columns([costs for _, one in named if (costs := one.costs) is not None])
+    columns: dict[str, Cell] = {"pipeline": lambda row: row[0], **{label: cell(of) for label, of in numbers.items()}}
     Table.of(title, named, columns).print(console)
     recorded = sum(trial.recorded for trial in found.trials)
     ended = "nothing was left to try" if found.complete else "the time was up; the same command goes on from here"

@@ -16,8 +16,8 @@ from fusionlab.report.tables import UNKNOWN, Cell, Table, field, note, number, s
 def peak_mib(variant: Mapping[str, Any]) -> str:
     """The allocator's peak in MiB; without one, XLA's buffer assignment, named so."""
     if variant["peak_bytes"] is None:
-        return f"{variant['assigned_bytes'] / 2**20:,.1f} (XLA)"
-    return f"{variant['peak_bytes'] / 2**20:,.1f}"
+        return f"{shown(variant['assigned_bytes'], 1, 2**20)} (XLA)"
+    return shown(variant["peak_bytes"], 1, 2**20)
 
 
 def _interval(found: Mapping[str, Any] | None) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 
 from fusionlab.bytesize import size_words
 from fusionlab.ledger.refusals import FusionRefusal, boundary_bytes
-from fusionlab.report.tables import BYTES, TIMES, UNKNOWN, Table, milliseconds, time_words, unit_for
+from fusionlab.report.tables import UNKNOWN, Table, milliseconds
+from fusionlab.units import BYTES, TIMES, time_words, unit_for
 
 _MOST_READERS = 3
 

@@ -115,7 +115,7 @@ def test_without_a_budget_memory_is_bounded_by_the_originals_and_the_devices(
     setting = Setting(temp_bytes, "cuda", with_temp if with_figures else None, memory)
     result = FuseJvpReplay().run(replay, setting)
     if parts is None:
-        assert any("no forward Laplacian fits 40 MiB temp without --memory-budget" in e.reason for e in result.events)
+        assert any("no forward Laplacian fits 40.0 MiB temp without --memory-budget" in e.reason for e in result.events)
     else:
         [event] = result.applied
         assert event.resolved == ("sparsify-directions" if parts == 1 else f"sparsify-directions{{chunks={parts}}}")

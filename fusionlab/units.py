@@ -1,0 +1,47 @@
+"""Numbers for a reader, in units that fit: ``12.0 us``, ``3.4 KiB``, ``8.2 MFLOP``. Only 0 is printed as 0.
+
+Sizes in bytes alone, and their parsing, are in ``bytesize``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Unit = tuple[str, float]
+"""The name of a unit and its size in the smallest one (bytes, FLOPs, microseconds)."""
+BYTES: tuple[Unit, ...] = (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10))
+FLOPS: tuple[Unit, ...] = (("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3))
+FLOP_RATES: tuple[Unit, ...] = (("GFLOP/s", 1e9), ("MFLOP/s", 1e6))
+TIMES: tuple[Unit, ...] = (("ms", 1e3), ("us", 1.0))
+_LEAST_US = 0.1
+"""A time below this is printed in nanoseconds."""
+
+
+def unit_for(most: float | None, units: Sequence[Unit]) -> Unit:
+    """The unit of a column whose largest value is ``most``: the largest that it reaches, or the first for 0."""
+    if not most:
+        return units[0]
+    return next((unit for unit in units if most >= unit[1]), units[-1])
+
+
+def fixed(value: float, digits: int) -> str:
+    """``value`` with ``digits`` after the point: ``0`` only for 0, and ``<0.01`` for what would round to it."""
+    if value == 0:
+        return "0"
+    least = 10.0**-digits
+    if abs(value) < least / 2:
+        return f"{'<' if value > 0 else '>-'}{least:.{digits}f}"
+    return f"{value:,.{digits}f}"
+
+
+def time_words(us: float) -> str:
+    """Microseconds in the unit that fits: ``12.0 us``, ``1.25 ms``, ``80.0 ns``."""
+    if 0 < abs(us) < _LEAST_US:
+        return f"{us * 1e3:,.1f} ns"
+    return f"{us / 1e3:,.2f} ms" if abs(us) >= 1e3 else f"{us:,.1f} us"
+
+
+def flop_words(flops: float) -> str:
+    """FLOPs in the unit that fits: ``8.2 MFLOP``, ``352.0 GFLOP``, ``96 FLOP``."""
+    unit, per = next((unit for unit in FLOPS if abs(flops) >= unit[1]), ("FLOP", 1.0))
+    return f"{flops / per:,.1f} {unit}" if per > 1 else f"{flops:,.0f} {unit}"
