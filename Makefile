@@ -151,7 +151,7 @@ check: .venv/.test-installed
 	@touch $@
 
 .venv/.test-installed: pyproject.toml | .venv/bin/python
-	$(PIP) --editable '.[targets,test]'
+	$(PIP) --editable '.[targets,kernels,test]'
 	@touch $@ .venv/.study-installed
 
 clean:

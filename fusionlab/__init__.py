@@ -5,7 +5,7 @@ from typing import Any as _Any
 
 if _TYPE_CHECKING:
     from fusionlab.errors import CompileError, InputError, NotEquivalentError, NotOptimizedWarning
-    from fusionlab.facts.of_functions import diff, explain, launches, memory
+    from fusionlab.facts.of_functions import diff, explain, kernels, launches, memory
     from fusionlab.hlo.program import Program
     from fusionlab.optimizing.laplacian import laplacian
     from fusionlab.optimizing.optimize import optimize
@@ -27,6 +27,7 @@ __all__ = [
     "__version__",
     "diff",
     "explain",
+    "kernels",
     "laplacian",
     "launches",
     "memory",
@@ -48,6 +49,7 @@ _HOMES = {
     "Setting": "fusionlab.passes.interface",
     "diff": "fusionlab.facts.of_functions",
     "explain": "fusionlab.facts.of_functions",
+    "kernels": "fusionlab.facts.of_functions",
     "laplacian": "fusionlab.optimizing.laplacian",
     "launches": "fusionlab.facts.of_functions",
     "memory": "fusionlab.facts.of_functions",

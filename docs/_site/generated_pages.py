@@ -20,7 +20,7 @@ from fusionlab.cli import main
 ROOT = Path(__file__).parents[2]
 INTERFACE = (
     ("fusionlab", "Names that are not listed here may change without notice."),
-    ("fusionlab.facts", "What `launches`, `explain` and `diff` return ([how to](python.md))."),
+    ("fusionlab.facts", "What `launches`, `kernels`, `explain` and `diff` return ([how to](python.md))."),
     ("fusionlab.testing", "Assertions for the tests of other projects ([how to](testing.md))."),
     ("fusionlab.passes.matcher", "For passes of your own ([how to](own-passes.md))."),
 )

@@ -21,7 +21,7 @@ from fusionlab.jax_setup import set_environment
 
 VERBS = (
     "apply", "bench", "bisect", "check", "clusters", "compare", "completion", "diff", "dump", "explain", "graph",
-    "launches", "memory", "models", "paper", "passes", "replays", "roofline", "study",
+    "kernels", "launches", "memory", "models", "paper", "passes", "replays", "roofline", "study",
 )  # fmt: skip
 
 _NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)

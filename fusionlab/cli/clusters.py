@@ -166,7 +166,8 @@ def _print_launches(document: dict[str, Any], most: int, console: Console) -> No
     columns[f"gain {unit}"] = lambda row: milliseconds(row[gain_us], per=per)
     known = [max(0.0, one[gain_us]) for one in found if one[gain_us] is not None]
     gain = time_words(sum(known)) if known or not found else UNKNOWN
-    of = ">=" * (document["unmodelled_us_launches"] > 0) + time_words(document["model_us"] or 0.0)
+    all_us = document["model_us"]
+    of = UNKNOWN if all_us is None else ">=" * (document["unmodelled_us_launches"] > 0) + time_words(all_us)
     which = "all clusters" if len(known) == len(found) else f"the {len(known)} clusters of known time (of {len(found)})"
     how = "as one kernel: a launch, and the roofline of its boundary bytes and FLOPs"
     if document["criteria"] == "pim":

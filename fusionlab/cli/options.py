@@ -17,8 +17,8 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from fusionlab.cli.documents import headed
 from fusionlab.cli.terminal import console_for, finish, progress_for, start
+from fusionlab.documents import headed
 from fusionlab.errors import InputError
 from fusionlab.files import require_plain_file, require_writable
 

@@ -16,10 +16,10 @@ from fusionlab.codegen.targets import Target
 from fusionlab.hlo.program import Program
 from fusionlab.store import Store, cache_folder, digest_of
 
-RECORD_FORMAT = 3
+RECORD_FORMAT = 4
 RECORDED_TEXTS = (
     "optimized_hlo", "thunk_sequence", "thunk_metadata", "versions", "captured_thunks", "priority_fusion", "fused_hlo",
-    "buffer_assignment", "live_ranges",
+    "buffer_assignment", "live_ranges", "ptx",
 )  # fmt: skip
 
 

@@ -57,6 +57,8 @@ _FUSION_DUMP: dict[str, dict[str, str | int | bool]] = {
 }
 _FRAMES = re.compile(r"const frames = (\[.*?\]);\n", re.DOTALL)
 """The decisions of a fusion pass in the page that draws them: number of the drawing, label, marked node."""
+_WITH_PTX: dict[str, str | int | bool] = {"xla_dump_emitter_re": ".*"}
+"""XLA writes PTX into every dump before JAX 0.11, and from then on for the emitters that this names."""
 _KEPT_ARTIFACTS = re.compile(
     r"(before_optimizations|gpu_after_optimizations|cpu_after_optimizations|buffer-assignment|live-range|"
     r"memory-usage-report|thunk_sequence|thunk_sequence_after_thunk_passes|thunk_metadata|priority_fusion_dump)\.txt$"
@@ -82,8 +84,8 @@ class Compiled:
     runs of thunks into CUDA graphs. ``priority_fusion`` are the decisions of the fusion pass, step by step, and
     ``fused_hlo`` the module after it ("" on the CPU without ``fusions``). ``fusion_labels`` are the decisions of the
     CPU's fusion pass, a line each ("" for GPUs and without ``fusions``). ``buffer_assignment`` and ``live_ranges`` are
-    XLA's texts of the place and time of every array in memory ("" on the CPU without ``dump``). ``options`` are the
-    compile options that were set. ``artifacts`` (only with ``dump=True``) maps the ending of each text that XLA dumped
+    XLA's texts of the place and time of every array in memory ("" on the CPU without ``dump``). ``ptx`` is the code of
+    its own kernels, a PTX module after another ("" on the CPU). ``options`` are the compile options that were set. ``artifacts`` (only with ``dump=True``) maps the ending of each text that XLA dumped
     to that text. ``compile_s`` is the wall time of the compile itself, also when the record is ``from_cache``.
     ``serialized`` (only with ``serialize=True``) is the executable as XLA writes it. ``estimates_are_of_target`` is
     False for foreign text whose estimates of times XLA did not make for ``target``.
@@ -109,6 +111,7 @@ class Compiled:
     buffer_assignment: str = field(default="", repr=False)
     live_ranges: str = field(default="", repr=False)
     fusion_labels: str = field(default="", repr=False)
+    ptx: str = field(default="", repr=False)
 
     @cached_property
     def module(self) -> HloModule:
@@ -241,11 +244,13 @@ def _compile(
             dumped = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True}
         if target.kind == "cuda" or fusions:
             dumped |= _FUSION_DUMP[target.kind]
+        if target.kind == "cuda":
+            dumped |= _WITH_PTX
         started = time.perf_counter()
         xla_executable, kept = _backend_compile(program, target, devices, options, dumped)
         compile_s = time.perf_counter() - started
         optimized_hlo = _optimized_text(xla_executable, Path(folder))
-        texts, labels = _read_dump(Path(folder)), fusion_labels(Path(folder))
+        texts, labels, ptx = _read_dump(Path(folder)), fusion_labels(Path(folder)), _ptx_modules(Path(folder))
     if target.kind == "cuda" and not texts.get("thunk_sequence.txt"):
         _log.warning("%s: XLA wrote no thunk sequence; launches will be counted from its HLO", program.name)
     stats = xla_executable.get_compiled_memory_stats()
@@ -270,6 +275,7 @@ def _compile(
         fusion_labels=labels,
         buffer_assignment=_ending(texts, "buffer-assignment.txt"),
         live_ranges=_ending(texts, "live-range.txt"),
+        ptx=ptx,
         artifacts=texts if dump else {},
         executable=Executable(xla_executable, tuple(devices), program.inputs) if target.attached else None,
         serialized=_serialized(xla_executable, devices[0].client) if serialize else b"",
@@ -311,10 +317,12 @@ def _backend_compile(
         except jax.errors.JaxRuntimeError as error:
             message = str(error)
             gone = re.search(r"No such compile option: '(\w+)'", message)
-            if gone is None or gone[1] not in {**_ABSENT_GPU, **RIGHT_ON_CPU, **_SEVERAL_ON_CPU} or gone[1] not in kept:
+            optional = {**_ABSENT_GPU, **RIGHT_ON_CPU, **_SEVERAL_ON_CPU, **_WITH_PTX}
+            if gone is None or gone[1] not in optional or gone[1] not in kept | dumped:
                 raise CompileError(f"{program.name} for {target.name}: {_first_line(error)}") from error
             _log.info("this XLA has no option %s; compiling without it", gone[1])
-            del kept[gone[1]]
+            kept.pop(gone[1], None)
+            dumped = {name: value for name, value in dumped.items() if name != gone[1]}
 
 
 def _xla_options(devices: Sequence[Any], overrides: dict[str, str | int | bool]) -> Any:
@@ -395,6 +403,12 @@ def _optimized_text(xla_executable: Any, folder: Path) -> str:
 def _ending(texts: Mapping[str, str], ending: str) -> str:
     """The dumped text with this ending, whatever the device before it; "" for none."""
     return next((text for name, text in texts.items() if name.endswith(ending)), "")
+
+
+def _ptx_modules(folder: Path) -> str:
+    """The dumped PTX, module after module in the order of their names; those without a kernel are left out."""
+    modules = (path.read_text("utf-8", "replace") for path in sorted(folder.glob("*.ptx")))
+    return "\n".join(dict.fromkeys(text for text in modules if ".entry" in text))
 
 
 def _read_dump(folder: Path) -> dict[str, str]:

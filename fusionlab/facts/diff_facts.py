@@ -27,6 +27,8 @@ _CHANGES_OF_NOTEBOOK = 20
 class DiffFacts(Facts):
     """The comparison of two ledgers; ``failures`` are the limits of the command that it exceeds, a sentence each."""
 
+    command = "diff"
+
     found: LedgerDiff
     failures: tuple[str, ...] = ()
 
@@ -54,6 +56,6 @@ class DiffFacts(Facts):
         """A row per change, with every field of ``LedgerChange``; launches and bytes as pairs: before, after."""
         return [dataclasses.asdict(one) for one in self.found.changes]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The document of ``diff --json``."""
+    def fields(self) -> dict[str, Any]:
+        """The fields of ``diff --json``."""
         return {**self.found.to_json(), "failures": list(self.failures)}

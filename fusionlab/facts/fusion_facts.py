@@ -42,6 +42,8 @@ class FusionFacts(Facts):
     ``ops`` maps a JAX name stack to the StableHLO op lowered under it; ``staged`` where scopes are stages.
     """
 
+    command = "explain"
+
     name: str
     target: str
     refusals: Refusals
@@ -105,8 +107,8 @@ class FusionFacts(Facts):
         """A row per refused fusion, with every field of ``FusionRefusal`` and its StableHLO op."""
         return [refusal_json(one, self.ops) for one in self.refusals.found]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The document of ``explain --json``."""
+    def fields(self) -> dict[str, Any]:
+        """The fields of ``explain --json``."""
         found = self.refusals.found
         return {
             "name": self.name,

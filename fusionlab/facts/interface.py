@@ -7,10 +7,11 @@ import importlib
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from rich.console import Console
 
+from fusionlab.documents import headed
 from fusionlab.report.tables import Table
 
 _WIDTH = 120
@@ -20,6 +21,9 @@ _MOST_LINES = 12
 
 class Facts(ABC):
     """A result. ``repr`` has the verdict in its first line and at most a dozen lines; notebooks show tables."""
+
+    command: ClassVar[str]
+    """The command that prints the same."""
 
     @property
     @abstractmethod
@@ -44,8 +48,13 @@ class Facts(ABC):
         """The rows of the dataframe."""
 
     @abstractmethod
+    def fields(self) -> dict[str, Any]:
+        """The fields of the document without those that every document has."""
+
     def to_dict(self) -> dict[str, Any]:
         """The document that the command prints with ``--json``."""
+        document: dict[str, Any] = headed(self.fields(), self.command)
+        return document
 
     def to_dataframe(self) -> Any:
         """The rows as a ``pandas.DataFrame``; ModuleNotFoundError with the remedy where pandas is not installed."""

@@ -35,6 +35,8 @@ class LaunchFacts(Facts):
     figures are those of each device. ``on_gpu``: XLA's lists say which launches are in CUDA graphs.
     """
 
+    command = "launches"
+
     record: LedgerRecord
     counts: LaunchCounts
     by: tuple[str, ...]
@@ -191,8 +193,8 @@ class LaunchFacts(Facts):
         """A row per launch site, with every field of ``LaunchRow``; FLOPs, bytes and microseconds of all its runs."""
         return [row.to_json() for row in self.rows]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The document of ``launches --json``: a ledger that ``diff`` reads."""
+    def fields(self) -> dict[str, Any]:
+        """The fields of ``launches --json``: a ledger that ``diff`` reads."""
         counts = self.counts
         return {
             **self.record.to_json(),

@@ -26,6 +26,8 @@ class MemoryFacts(Facts):
     without a ``shard_map``; figures are those of each device.
     """
 
+    command = "memory"
+
     record: MemoryRecord
     by: str = ""
     devices: int = 1
@@ -81,8 +83,8 @@ class MemoryFacts(Facts):
         """A row per buffer alive at the peak, with every field of ``Buffer``."""
         return [dataclasses.asdict(one) for one in self.record.peak.buffers]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The document of ``memory --json``."""
+    def fields(self) -> dict[str, Any]:
+        """The fields of ``memory --json``."""
         held = {"by": self.by, "held_by": self.held_by} if self.by else {}
         return {**self.record.to_json(), **held, "notes": list(self.notes_of_devices)}
 

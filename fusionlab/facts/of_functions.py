@@ -1,4 +1,4 @@
-"""``fusionlab.launches``, ``explain``, ``memory`` and ``diff``: facts about a function on a GPU that may be absent."""
+"""``fusionlab.launches``, ``kernels``, ``explain``, ``memory``, ``diff``: facts about a function on an absent GPU."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fusionlab.codegen.targets import load_target, target_names
 from fusionlab.errors import InputError, unknown
 from fusionlab.facts.diff_facts import DiffFacts
 from fusionlab.facts.fusion_facts import FusionFacts
+from fusionlab.facts.kernel_facts import KernelFacts, no_code
 from fusionlab.facts.launch_facts import LaunchFacts
 from fusionlab.facts.memory_facts import MemoryFacts
 from fusionlab.hlo.lowering import program_of
@@ -56,6 +57,17 @@ def memory(function: Any, /, *args: Any, target: str = "a100", by: str = "", **n
         raise unknown("view of memory", by, VIEWS_OF_MEMORY)
     program, compiled = _compiled(function, args, named, target, dump=target == "cpu")
     return MemoryFacts(memory_record(compiled), by, program.devices)
+
+
+def kernels(function: Any, /, *args: Any, target: str = "a100", **named: Any) -> KernelFacts:
+    """The kernels of ``function(*args, **named)`` on ``target``, and what in their code is in excess.
+
+    The arguments are as for ``launches``. InputError also for the CPU, whose code is no kernels. Without ``ptxas``
+    (the extra ``kernels``) registers and spills are not known.
+    """
+    if target == "cpu":
+        raise no_code(str(getattr(function, "__name__", "function")), target)
+    return KernelFacts.of(_compiled(function, args, named, target)[1])
 
 
 def diff(before: Any, after: Any, /, *args: Any, target: str | tuple[str, str] = "a100", **named: Any) -> DiffFacts:

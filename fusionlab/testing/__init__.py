@@ -1,4 +1,4 @@
-"""Assertions for the tests of other projects: launches and memory of a compiled function, and the equivalence of two.
+"""Assertions for the tests of other projects: launches, memory and kernels of a compiled function, equivalence of two.
 
 No GPU is needed: functions are compiled for an absent one. ``fusionlab.testing.plugin`` is a pytest plugin: recorded
 ledgers, and the ledger of every function that a failing test looked at.
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 if _TYPE_CHECKING:
+    from fusionlab.testing.kernels import assert_no_cas_atomics, assert_no_spills
     from fusionlab.testing.launches import (
         Ledger,
         assert_fused,
@@ -25,12 +26,19 @@ __all__ = [
     "assert_equivalent",
     "assert_fused",
     "assert_launches",
+    "assert_no_cas_atomics",
     "assert_no_layout_copies",
+    "assert_no_spills",
     "assert_temp_memory",
     "ledger",
 ]
 
-_HOMES = {"RecordedLedgers": "recorded", "assert_equivalent": "numbers"}
+_HOMES = {
+    "RecordedLedgers": "recorded",
+    "assert_equivalent": "numbers",
+    "assert_no_cas_atomics": "kernels",
+    "assert_no_spills": "kernels",
+}
 """Names that are not of ``launches``. All are imported lazily: pytest loads the plugin in every session, and no JAX."""
 
 

@@ -1,6 +1,9 @@
 """``fusionlab apply --pipeline best`` on a file: searched, printed, applied, repeated."""
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
+from jax import lax
 
 from fusionlab.passes.pipeline import parse_pipeline
 from fusionlab.search import space
@@ -12,6 +15,16 @@ ON_CPU = ("--target", "cpu", "--objective", "launches", "--quiet")
 def small_space(monkeypatch):
     monkeypatch.setattr(space, "moves", lambda: parse_pipeline("scatter-to-gather,batch-replay,batch-replay{chunk=2}"))
     monkeypatch.setattr(space, "beginnings", lambda: [parse_pipeline("layout")])
+
+
+@pytest.fixture
+def replay_file(lowered, tmp_path):
+    """A counted sum in a file; XLA:CPU makes one kernel of the loop over fewer rows, and no pass saves launches."""
+    x = np.linspace(-1.0, 1.0, 256, dtype=np.float32).reshape(64, 4)
+    program = lowered(lambda x: lax.fori_loop(0, 4, lambda k, s: s + jnp.sin(x[:, k, None] * x), x), x)
+    path = tmp_path / "replay.mlir"
+    path.write_text(program.text)
+    return path
 
 
 def test_the_best_is_applied_and_can_be_repeated(cli, replay_file, tmp_path):

@@ -74,9 +74,16 @@ def test_the_fields_are_those_of_the_page(command, replay_file, as_json, tmp_pat
 def test_the_fields_of_explain(replay_file, as_json):
     document = as_json("explain", replay_file, "--target", "a100")
     assert set(document) == HEAD | sections()["explain"] - CONDITIONAL["explain"]
-    kernel = document["refusals"][0]["kernel"]
+    kernel = as_json("launches", replay_file, "--target", "a100")["rows"][0]["name"]
     found = as_json("explain", replay_file, "--target", "a100", "--kernel", kernel)
     assert set(found) == HEAD | {"name"} | CONDITIONAL["explain"]
+
+
+@needs_the_cuda_plugin
+def test_the_fields_of_kernels(replay_file, as_json):
+    document = as_json("kernels", replay_file, "--target", "a100")
+    assert set(document) == HEAD | sections()["kernels"]
+    assert (document["schema"], document["target"]) == ("fusionlab-kernels-1", "a100")
 
 
 def test_the_optional_fields_are_on_the_page():

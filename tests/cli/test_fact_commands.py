@@ -85,7 +85,7 @@ def test_hlo_text_belongs_to_the_target_that_its_estimates_are_for(as_json, esti
 
 def test_a_small_kernel_has_figures_in_units_that_fit(cli, estimated):
     shown = cli("explain", estimated, "--kernel", "loop_tanh_fusion", "--quiet").stdout
-    assert "loop_tanh_fusion: elementwise, 1 launches, 8 FLOP, 64 B, 0.12 FLOP/byte, 3.0 us (xla)" in shown
+    assert "loop_tanh_fusion: elementwise, 1 launch, 8 FLOP, 64 B, 0.12 FLOP/byte, 3.0 us (xla)" in shown
 
 
 def test_stages_have_a_legend_and_other_programs_scopes(cli, as_json, estimated, tmp_path):
@@ -137,7 +137,7 @@ def test_explain_of_a_cpu_program_is_xlas_record(cli, as_json, lowered, tmp_path
     path.write_text(program.text)
     printed = cli("explain", path, "--target", "cpu").stdout
     assert "Producer is not loop-fusible: sort" in printed
-    assert "written and read, of" in printed
+    assert re.search(r"XLA refused \d fusions of \d launches; the boundaries move [\d.]+ KiB \(model\)", printed)
     document = as_json("explain", path, "--target", "cpu")
     assert sum(group["refusals"] for group in document["causes"]) == document["join"]["joined"] >= 2
     text = tmp_path / "cpu.hlo"
@@ -270,7 +270,7 @@ def test_near_memory_gains_without_times_are_unknown(console):
     assert document["launch_clusters"]
     assert {one["pim_gain_us"] for one in document["launch_clusters"]} == {None}
     assert document["model_us"] is None
-    assert "can give back at most - ms of - ms" in console.file.getvalue()
+    assert "can give back at most - of - (model)" in console.file.getvalue()
 
 
 def test_a_plot_is_of_all_targets_or_none(lowered, tmp_path, on_a100, console):

@@ -19,6 +19,9 @@ _SPECS = Path(__file__).parent
 _TF32 = {"8.0": 512, "8.6": 256, "9.0": 1024}
 """Dense multiply-adds in TF32 per SM and clock by compute capability: NVIDIA's data sheets of A100 (156 TFLOP/s at
 1.41 GHz), RTX A5000 (55.5, a quarter of its 222 in sparse FP16; GeForce cards have half) and H100 SXM (495 at 1.83)."""
+_BLOCKS_PER_SM = {"7.0": 32, "7.5": 16, "8.0": 32, "8.6": 16, "8.7": 16, "8.9": 24, "9.0": 32, "10.0": 32, "12.0": 32}
+"""Resident blocks per SM by compute capability: CUDA C++ Programming Guide, "Technical Specifications per Compute
+Capability". Threads, registers and shared memory per SM, of the same table, are in the specs."""
 _REQUIRED = (
     "threads_per_block_limit", "threads_per_warp", "threads_per_core_limit", "shared_memory_per_block",
     "shared_memory_per_core", "core_count", "fpus_per_core", "memory_bandwidth", "l2_cache_size", "clock_rate_ghz",
@@ -38,6 +41,17 @@ class Peaks:
     memory_bytes: int
     cores: int
     clock_ghz: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an SM holds at once: warps, blocks, 32-bit registers and bytes of shared memory; ``sms`` are the SMs."""
+
+    sms: int
+    warps: int
+    blocks: int
+    registers: int
+    shared_bytes: int
 
 
 @dataclass(frozen=True)
@@ -72,6 +86,20 @@ class Target:
             memory_bytes=int(fields["device_memory_size"]),
             cores=cores,
             clock_ghz=float(fields["clock_rate_ghz"]),
+        )
+
+    @cached_property
+    def limits(self) -> Limits | None:
+        """The limits of its SMs by the spec; None without one. Of an unknown compute capability 16 blocks fit."""
+        if not self.spec:
+            return None
+        fields = _parse(self.spec)
+        return Limits(
+            sms=int(fields["core_count"]),
+            warps=int(fields["threads_per_core_limit"]) // int(fields["threads_per_warp"]),
+            blocks=_BLOCKS_PER_SM.get(self.sm, 16),
+            registers=int(fields["registers_per_core_limit"]),
+            shared_bytes=int(fields["shared_memory_per_core"]),
         )
 
     @property

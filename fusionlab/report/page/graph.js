@@ -294,7 +294,7 @@ const allOps = el("input", { type: "checkbox", on: { change: () => showAllOps(al
 
 function showAllOps(all) {
   allOps.checked = graphOptions.all = all;
-  Object.keys(graphWords).map(graphOf).forEach((graph) => graph.redraw());
+  Object.keys(graphWords).forEach((key) => graphOf(key).redraw());
 }
 
 function graphSection() {

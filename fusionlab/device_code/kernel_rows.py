@@ -1,0 +1,317 @@
+"""The kernels of a compiled program with what their code does: one row per launch site that has PTX.
+
+Counts are executed ones, of a sample of the warps (``warps``), scaled to the grid; they are of one run. Needed bytes
+are those of the operands that the launch needs, each read once, by the ledger's rules (``ledger.traffic``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fusionlab.codegen.compile import Compiled
+from fusionlab.device_code.assembler import Resources, resources_of
+from fusionlab.device_code.occupancy import Occupancy, occupancy
+from fusionlab.device_code.ptx import PtxKernel, parse_ptx
+from fusionlab.device_code.requests import Requests
+from fusionlab.device_code.warps import Access, Grid, WarpTrace, trace
+from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
+from fusionlab.ledger.ledger import LaunchSite, launches
+from fusionlab.ledger.thunks import parse_thunks
+from fusionlab.ledger.traffic import reads_of
+
+_PLACED = re.compile(r"(\S+) grid: \[(\d+), (\d+), (\d+)\].*?shared_memory: (\d+)")
+
+
+@dataclass(frozen=True)
+class OperandReads:
+    """The reads of one operand of a launch (``index`` among its operands): bytes that warps ask for, those that are
+    needed, sectors moved and the least possible, ``warp_sectors`` those that a warp loads from, each once, and the most
+    frequent stride of its loads in bytes (None: not known)."""
+
+    index: int
+    name: str
+    read_bytes: int
+    needed_bytes: int
+    sectors: int
+    least_sectors: int
+    warp_sectors: int
+    stride_bytes: int | None
+
+    @property
+    def surplus_sectors(self) -> int:
+        """Sectors that were moved for nothing."""
+        return self.sectors - self.least_sectors
+
+
+@dataclass(frozen=True)
+class AtomicUse:
+    """Atomics of one kind: ``operation`` (``add``, ``cas``), ``type`` (``f32``), ``scope`` (``cta``, ``gpu``, ``sys``),
+    ``space``, and whether the old value is returned; ``executed`` by threads, a loop until success once."""
+
+    operation: str
+    type: str
+    scope: str
+    space: str
+    returns: bool
+    executed: int
+
+
+@dataclass(frozen=True)
+class KernelRow:
+    """One launch site with the facts of its kernel.
+
+    ``name`` is the HLO instruction, ``kernel`` the PTX entry. ``loads_by_bytes`` and ``stores_by_bytes`` are executed
+    accesses of global memory per thread, by their width in bytes. ``read_bytes`` are those that warps ask for: threads
+    of a warp with one address count once. ``special_functions`` and ``tensor_instructions`` are executed by threads
+    (tensor instructions by warps). ``shared`` are the requests to shared memory. ``data_branches`` depend on data and
+    count as not taken; ``complete`` is False for a lower bound.
+    """
+
+    launch: LaunchRow
+    kernel: str
+    threads_per_block: int
+    grid: Grid
+    shared_bytes: int
+    resources: Resources | None
+    occupancy: Occupancy | None
+    loads_by_bytes: Mapping[int, float]
+    stores_by_bytes: Mapping[int, float]
+    read_bytes: int
+    needed_bytes: int
+    written_bytes: int
+    loads: Requests
+    stores: Requests
+    shared: Requests
+    operands: tuple[OperandReads, ...]
+    special_functions: int
+    tensor_instructions: int
+    instructions_per_thread: float
+    atomics: tuple[AtomicUse, ...]
+    store_stride_bytes: int | None
+    data_branches: int
+    complete: bool
+    code: PtxKernel = field(repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        """The HLO instruction."""
+        return self.launch.name
+
+    @property
+    def threads(self) -> int:
+        """Threads of the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2] * self.threads_per_block
+
+    @property
+    def reads_per_needed(self) -> float:
+        """Bytes that are read for each that is needed, or, where fewer are needed than written, for each written."""
+        least = max(self.needed_bytes, self.written_bytes)
+        return self.read_bytes / least if least else 0.0
+
+    @property
+    def reads_per_written(self) -> float | None:
+        """Bytes that are read for each that is written; None where nothing is written that is known."""
+        return self.read_bytes / self.written_bytes if self.written_bytes else None
+
+    @property
+    def spill_bytes(self) -> int | None:
+        """Bytes of a thread's spill stores and loads; None without an assembler."""
+        return self.resources.spill_store_bytes + self.resources.spill_load_bytes if self.resources else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields by name, ready for ``json.dumps``; origin, launches and time of the launch among them."""
+        launch = {
+            name: getattr(self.launch, name)
+            for name in ("name", "family", "scope", "op", "transform", "source", "dynamic_launches", "model_us")
+        }
+        own = {
+            one.name: getattr(self, one.name)
+            for one in dataclasses.fields(self)
+            if one.name not in ("launch", "resources", "occupancy", "operands", "atomics", "code")
+        }
+        counts = {name: dataclasses.asdict(own.pop(name)) for name in ("loads", "stores", "shared")}
+        widths = ("loads_by_bytes", "stores_by_bytes")
+        return {
+            **launch,
+            **own,
+            **{name: {str(width): count for width, count in own[name].items()} for name in widths},
+            "reads_per_needed": self.reads_per_needed,
+            "reads_per_written": self.reads_per_written,
+            "load_sectors_over_least": self.loads.sectors_over_least,
+            "store_sectors_over_least": self.stores.sectors_over_least,
+            "bank_conflict_ways": self.shared.conflict_ways,
+            **{f"{name}_requests": found for name, found in counts.items()},
+            "resources": dataclasses.asdict(self.resources) if self.resources else None,
+            "occupancy": {**dataclasses.asdict(self.occupancy), "tail": self.occupancy.tail}
+            if self.occupancy
+            else None,
+            "operands": [dataclasses.asdict(one) for one in self.operands],
+            "atomics": [dataclasses.asdict(one) for one in self.atomics],
+        }
+
+
+@dataclass(frozen=True)
+class KernelTable:
+    """The kernels of a program; ``without_code`` are launches without PTX: library calls, and XLA's own kernels."""
+
+    rows: tuple[KernelRow, ...]
+    without_code: tuple[LaunchRow, ...]
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A kernel in XLA's thunk list: its name, grid and dynamic shared memory."""
+
+    kernel: str
+    grid: Grid
+    dynamic_shared_bytes: int
+
+
+def kernel_table(compiled: Compiled) -> KernelTable:
+    """Every launch site of ``compiled`` that runs, with the facts of its kernel. Each kernel is looked at once."""
+    kernels = {one.name: one for one in parse_ptx(compiled.ptx)}
+    resources = resources_of(kernels.values())
+    placed, by_id = _placements(compiled)
+    traces: dict[str, WarpTrace] = {}
+    rows, without = [], []
+    for site, launch in zip([one for one in launches(compiled) if not one.is_copy], launch_rows(compiled), strict=True):
+        if not site.dynamic:
+            continue
+        found = by_id.get(site.thunk_id) or _by_name(site.hlo_name, placed)
+        if found is None or found.kernel not in kernels:
+            without.append(launch)
+            continue
+        kernel = kernels[found.kernel]
+        if found.kernel not in traces:
+            traces[found.kernel] = trace(kernel, found.grid)
+        rows.append(_row(compiled, site, launch, found, traces[found.kernel], resources.get(found.kernel)))
+    return KernelTable(tuple(rows), tuple(without))
+
+
+def _placements(compiled: Compiled) -> tuple[dict[str, _Placed], dict[int, _Placed]]:
+    """The kernels of the thunk list by name, and by the id of the thunk where it can be read as a tree."""
+    placed = {found.kernel: found for line in compiled.thunk_sequence.splitlines() if (found := _placement(line))}
+    try:
+        thunks = parse_thunks(compiled.thunk_sequence, compiled.thunk_metadata)
+    except ValueError:  # lists of JAX before 0.10; the ledger says so
+        return placed, {}
+    every = (one for top in thunks for one in top.walk())
+    return placed, {one.id: found for one in every if (found := _placement(one.description))}
+
+
+def _placement(text: str) -> _Placed | None:
+    found = _PLACED.search(text)
+    return _Placed(found[1], (int(found[2]), int(found[3]), int(found[4])), int(found[5])) if found else None
+
+
+def _by_name(hlo_name: str, placed: Mapping[str, _Placed]) -> _Placed | None:
+    """The kernel named after an instruction; several instructions of one fusion share the first one's."""
+    name = re.sub(r"[^\w$]", "_", hlo_name)
+    return placed.get(name) or placed.get(re.sub(r"_\d+$", "", name))
+
+
+def _row(
+    compiled: Compiled,
+    site: LaunchSite,
+    launch: LaunchRow,
+    placed: _Placed,
+    found: WarpTrace,
+    resources: Resources | None,
+) -> KernelRow:
+    kernel, scale = found.kernel, found.scale
+    shared = (resources.shared_bytes if resources else kernel.shared_bytes) + placed.dynamic_shared_bytes
+    grid, limits = placed.grid, compiled.target.limits
+    blocks, registers = grid[0] * grid[1] * grid[2], resources.registers if resources else None
+    loads, stores = found.of("global", "load", "atomic"), found.of("global", "store", "atomic", "reduction")
+    operands = _operands(compiled, site, loads, found)
+    threads = max(1, blocks * kernel.threads_per_block)
+    return KernelRow(
+        launch=launch,
+        kernel=kernel.name,
+        threads_per_block=kernel.threads_per_block,
+        grid=grid,
+        shared_bytes=shared,
+        resources=resources,
+        occupancy=occupancy(limits, blocks, kernel.threads_per_block, registers, shared) if limits else None,
+        loads_by_bytes=_by_width(found.of("global", "load"), scale / threads),
+        stores_by_bytes=_by_width(found.of("global", "store"), scale / threads),
+        read_bytes=round(scale * sum(one.requests.distinct_bytes for one in loads)),
+        needed_bytes=site.operand_bytes,
+        written_bytes=round(scale * sum(one.requests.distinct_bytes for one in stores)),
+        loads=_scaled(loads, scale),
+        stores=_scaled(stores, scale),
+        shared=_scaled(found.of("shared"), scale),
+        operands=operands,
+        special_functions=round(found.runs([one.is_special for one in kernel.instructions])),
+        tensor_instructions=round(found.runs([one.is_tensor for one in kernel.instructions]) / 32),
+        instructions_per_thread=found.runs([True] * len(kernel.instructions)) / threads,
+        atomics=_atomics(found),
+        store_stride_bytes=_stride(stores),
+        data_branches=found.data_branches,
+        complete=found.complete,
+        code=kernel,
+    )
+
+
+def _scaled(accesses: Sequence[Access], scale: float) -> Requests:
+    total = sum((one.requests for one in accesses), Requests())
+    return Requests(*(round(scale * count) for count in dataclasses.astuple(total)))
+
+
+def _by_width(accesses: Sequence[Access], per: float) -> dict[int, float]:
+    counts: Counter[int] = Counter()
+    for one in accesses:
+        counts[one.instruction.bytes_per_lane] += one.requests.lanes
+    return {width: count * per for width, count in sorted(counts.items())}
+
+
+def _stride(accesses: Sequence[Access]) -> int | None:
+    """The stride of the accesses that most sectors are moved for nothing by, else of the first that has one."""
+    strided = [one for one in accesses if one.stride_bytes is not None]
+    if not strided:
+        return None
+    return max(strided, key=lambda one: one.requests.sectors - one.requests.least_sectors).stride_bytes
+
+
+def _operands(
+    compiled: Compiled, site: LaunchSite, loads: Sequence[Access], found: WarpTrace
+) -> tuple[OperandReads, ...]:
+    """The reads by operand: the first parameters of a kernel are the operands of its instruction, in their order."""
+    computation = compiled.module.computations.get(site.computation)
+    instruction = computation.by_name.get(site.hlo_name) if computation else None
+    if computation is None or instruction is None:
+        return ()
+    needed = reads_of(compiled.module, computation, instruction)
+    reads = []
+    for index, name in enumerate(instruction.operands):
+        own = [one for one in loads if one.parameter == index]
+        if own:
+            total = _scaled(own, found.scale)
+            reads.append(
+                OperandReads(
+                    index=index,
+                    name=name,
+                    read_bytes=total.distinct_bytes,
+                    needed_bytes=needed.get(name, 0),
+                    sectors=total.sectors,
+                    least_sectors=total.least_sectors,
+                    warp_sectors=round(found.scale * found.warp_sectors.get(index, 0)),
+                    stride_bytes=_stride(own),
+                )
+            )
+    return tuple(reads)
+
+
+def _atomics(found: WarpTrace) -> tuple[AtomicUse, ...]:
+    counts: Counter[tuple[str, str, str, str, bool]] = Counter()
+    for one in found.accesses:
+        code = one.instruction
+        if code.access in ("atomic", "reduction"):
+            key = (code.operation, code.parts[-1], code.scope, one.space, code.access == "atomic")
+            counts[key] += one.requests.lanes
+    return tuple(AtomicUse(*key, executed=round(found.scale * count)) for key, count in counts.items())

@@ -1,0 +1,73 @@
+"""``fusionlab kernels``: the verdict, the table, one kernel with its code, and bad input."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fusionlab
+from tests.optional_packages import needs_the_cuda_plugin
+
+pytestmark = needs_the_cuda_plugin
+
+HERE = "test_kernels.py"
+
+
+def scattered(table, at, values):
+    with jax.named_scope("histogram"):
+        return table.at[at].add(values)
+
+
+ARGUMENTS = [jax.ShapeDtypeStruct(*each) for each in (((64,), np.float32), ((4096,), np.int32), ((4096,), np.float32))]
+LINE = scattered.__code__.co_firstlineno + 2
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "scattered.bin"
+    path.write_bytes(jax.export.export(jax.jit(scattered), platforms=["cuda"])(*ARGUMENTS).serialize())
+    return path
+
+
+def test_the_worst_kernel_is_named_first(program, cli):
+    result = cli("kernels", program, "--target", "a100", "--quiet", code=0)
+    first, *lines = result.stdout.splitlines()
+    assert first.startswith("scattered on a100: 1 kernel, 1 with something in excess; worst input_scatter_fusion")
+    assert first.endswith(f"a compare-and-swap loop at system scope (b32), from scatter-add at {HERE}:{LINE}")
+    assert any("input_scatter_fusi" in line and "compare-and-swap" in line for line in lines)
+
+
+def test_one_kernel_with_its_code(program, cli, as_json):
+    shown = cli("kernels", program, "--kernel", "input_scatter_fusion", "--quiet", code=0).stdout
+    assert ".entry input_scatter_fusion(" in shown
+    assert "// %values.1, 1 a thread, stride 4 bytes" in shown
+    found = as_json("kernels", program, "--kernel", "input_scatter_fusion")
+    assert found["scope"] == "histogram"
+    assert [one["kind"] for one in found["findings"]] == ["cas"]
+    assert found["grid"] == [32, 1, 1]
+    assert "atom.relaxed.sys.global.cas.b32" in found["ptx"] or "atom" in found["ptx"]
+
+
+def test_the_document_is_that_of_python(program, as_json):
+    said = as_json("kernels", program)
+    assert said["by_kind"] == {"cas": ["input_scatter_fusion"]}
+    assert said == json.loads(json.dumps(fusionlab.kernels(scattered, *ARGUMENTS).to_dict()))
+
+
+def test_bad_input_is_told(program, cli, tmp_path):
+    unknown = cli("kernels", program, "--kernel", "input_scater_fusion", "--quiet", code=2).stderr
+    assert "input_scatter_fusion" in unknown
+    exported = jax.export.export(jax.jit(jnp.sin), platforms=["cpu"])(jax.ShapeDtypeStruct((4,), np.float32))
+    path = tmp_path / "of_cpu.bin"
+    path.write_bytes(exported.serialize())
+    assert "there is no kernel code here; name a GPU target" in cli("kernels", path, "--quiet", code=2).stderr
+
+
+def test_a_library_call_has_no_code(tmp_path, cli):
+    a = jax.ShapeDtypeStruct((256, 256), np.float32)
+    path = tmp_path / "product.bin"
+    path.write_bytes(jax.export.export(jax.jit(lambda a, b: jnp.tanh(a @ b)), platforms=["cuda"])(a, a).serialize())
+    result = cli("kernels", path, "--quiet", code=0)
+    assert "1 launch without PTX (library calls)" in result.stdout
