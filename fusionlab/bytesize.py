@@ -14,11 +14,9 @@ _UNITS = {
     "mb": 10**6,
     "gb": 10**9,
     "tb": 10**12,
-    "kib": 2**10,
-    "mib": 2**20,
-    "gib": 2**30,
-    "tib": 2**40,
+    **{unit.lower(): int(size) for unit, size in BYTES},
 }
+MIB = _UNITS["mib"]
 _TOO_MANY = 2**63
 
 
@@ -40,9 +38,9 @@ class ByteSize(int):
         return size
 
     def __str__(self) -> str:
-        for unit in ("TiB", "GiB", "MiB", "KiB"):
-            if self and self % _UNITS[unit.lower()] == 0:
-                return f"{self // _UNITS[unit.lower()]}{unit}"
+        for unit, size in BYTES:
+            if self and self % int(size) == 0:
+                return f"{self // int(size)}{unit}"
         return f"{int(self)}B"
 
 

@@ -54,7 +54,7 @@ class StudyCache:
     Programs are identified by their digest.
     """
 
-    compiled: dict[tuple[str, str, bool, bool], Compiled] = field(default_factory=dict)
+    compiled: dict[tuple[str, str, bool, bool, bool], Compiled] = field(default_factory=dict)
     verdicts: dict[tuple[str, str], Verdict] = field(default_factory=dict)
     findings: dict[type, Any] = field(default_factory=dict)
 
@@ -201,14 +201,18 @@ def lower(source: Workload | Program, given: Circumstances) -> Program:
     return source
 
 
-def compiled(program: Program, given: Circumstances, *, dump: bool = False, fusions: bool = False) -> Compiled:
+def compiled(
+    program: Program, given: Circumstances, *, dump: bool = False, fusions: bool = False, ptx: bool = False
+) -> Compiled:
     """XLA's compilation of ``program`` for the target, made once (or read from the cache when it holds one).
 
-    ``dump`` and ``fusions`` are as for ``compile_program``.
+    ``dump``, ``fusions`` and ``ptx`` are as for ``compile_program``.
     """
-    key = (program.digest, given.target.name, dump, fusions and given.target.kind == "cpu")
+    key = (program.digest, given.target.name, dump, fusions and given.target.kind == "cpu", ptx)
     if key not in given.kept.compiled:
-        given.kept.compiled[key] = compile_program(program, given.target, dump=dump, fusions=fusions, cache=given.cache)
+        given.kept.compiled[key] = compile_program(
+            program, given.target, dump=dump, fusions=fusions, ptx=ptx, cache=given.cache
+        )
     return given.kept.compiled[key]
 
 

@@ -9,17 +9,22 @@ from collections.abc import Sequence
 
 Unit = tuple[str, float]
 """The name of a unit and its size in the smallest one (bytes, FLOPs, microseconds)."""
-BYTES: tuple[Unit, ...] = (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10))
-FLOPS: tuple[Unit, ...] = (("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3))
+BYTES: tuple[Unit, ...] = (("TiB", 2.0**40), ("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10))
+FLOPS: tuple[Unit, ...] = (("PFLOP", 1e15), ("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3))
 FLOP_RATES: tuple[Unit, ...] = (("GFLOP/s", 1e9), ("MFLOP/s", 1e6))
 TIMES: tuple[Unit, ...] = (("ms", 1e3), ("us", 1.0))
 _LEAST_US = 0.1
 """A time below this is printed in nanoseconds."""
+_MOST_OF_THREE = 999.5
+"""What rounds to four digits."""
 
 
 def unit_for(most: float | None, units: Sequence[Unit]) -> Unit:
-    """The unit of a column whose largest value is ``most``: the largest that it reaches, or the first for 0."""
-    if not most:
+    """The unit of a column whose largest value is ``most``: the largest that it reaches, the smallest for 0.
+
+    The first for None, of a column without values.
+    """
+    if most is None:
         return units[0]
     return next((unit for unit in units if most >= unit[1]), units[-1])
 
@@ -32,6 +37,25 @@ def fixed(value: float, digits: int) -> str:
     if abs(value) < least / 2:
         return f"{'<' if value > 0 else '>-'}{least:.{digits}f}"
     return f"{value:,.{digits}f}"
+
+
+def three_digits(value: float, units: Sequence[Unit], smallest: str) -> str:
+    """``value`` in three digits, for a picture: ``0``, ``12.5 KiB``, ``880 MiB``; whole in the ``smallest`` unit."""
+    if not value:
+        return "0"
+    name, per = smallest, 1.0
+    for unit, size in reversed(units):
+        if value / per < _MOST_OF_THREE:
+            break
+        name, per = unit, size
+    scaled = value / per
+    digits = 0 if per == 1 or scaled >= 99.5 else 1 if scaled >= 9.95 else 2
+    return f"{scaled:,.{digits}f} {name}"
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """``1 launch``, ``2 launches``."""
+    return f"{count:,} {one if count == 1 else many}"
 
 
 def time_words(us: float) -> str:

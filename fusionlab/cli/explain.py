@@ -175,13 +175,12 @@ def _print_kernel(
     console: Console,
 ) -> None:
     from fusionlab.bytesize import size_words
-    from fusionlab.facts.interface import counted
     from fusionlab.hlo.stages import LEGEND
     from fusionlab.ledger.origins import BY
     from fusionlab.ledger.views import place
     from fusionlab.report.tables import note, print_rows
     from fusionlab.report.tables.refusals import xla_times
-    from fusionlab.units import flop_words, time_words
+    from fusionlab.units import counted, flop_words, time_words
 
     time = "-" if row.model_us is None else f"{time_words(row.model_us)} ({row.model_source})"
     per_byte = row.intensity_flop_per_byte

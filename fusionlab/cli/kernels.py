@@ -32,7 +32,7 @@ def command(
     loaded, given, _ = load_facts(source, **where)
     if given.target.kind == "cpu" or isinstance(loaded, HloFile):
         raise no_code(loaded.name, given.target.name)
-    made = make(loaded, given)
+    made = make(loaded, given, ptx=True)
     found = KernelFacts.of(made.compiled, made.notes)
     return _print_all(found, top, console) if kernel is None else _print_one(found, kernel, console)
 

@@ -58,7 +58,7 @@ def launches(
     groups: int = 30,
     verbose: bool = False,
 ) -> dict[str, Any]:
-    """Print the verdict, totals ``by`` views and the ``sites`` slowest launch sites (0: none).
+    """Print the verdict, totals ``by`` views and the ``sites`` slowest launch sites (0: none), if there are launches.
 
     Without ``by``, the view is the first of ``views.DEFAULTS`` that says something. At most ``groups`` of the totals
     are printed (0: all); ``verbose`` adds the origin of the figures.
@@ -83,7 +83,7 @@ def _print_one(found: LaunchFacts, sites: int, most: int, verbose: bool, console
     console.print(found.verdict, style="bold", soft_wrap=True, markup=False)
     found.table(most).print(console)
     _not_shown(len(found.groups), most, console)
-    if sites:
+    if sites and found.rows:
         found.site_table(sites).print(console)
     _print_notes((*found.legend(sites=bool(sites)), *(found.notes if verbose else found.qualifications)), console)
 

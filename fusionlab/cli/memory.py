@@ -9,6 +9,7 @@ import click
 from fusionlab.cli import options
 from fusionlab.cli.sources import load_facts, make
 from fusionlab.errors import InputError
+from fusionlab.ledger.memory_views import VIEWS_OF_MEMORY
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 @options.source
 @options.target
 @click.option("--top", default=10, show_default=True, type=click.IntRange(min=0), help="How much to list; 0: all.")
-@click.option("--by", type=click.Choice(["scope", "source", "op"]), help="Also the bytes held at the peak by this.")
+@click.option("--by", type=click.Choice(VIEWS_OF_MEMORY), help="Also the bytes held at the peak by this.")
 @click.option("--max-temp", metavar="SIZE", help="Exit 1 if XLA's temp memory is over SIZE, e.g. 512MiB.")
 @options.verbose
 @options.cache

@@ -144,8 +144,7 @@ def _one(
 
 def _verdict(where: str, families: Sequence[Point]) -> str:
     """The modelled time, and what bounds most of it."""
-    from fusionlab.facts.interface import counted
-    from fusionlab.units import time_words
+    from fusionlab.units import counted, time_words
 
     *parts, whole = families
     launches = counted(whole.dynamic_launches, "launch", "launches")

@@ -159,10 +159,12 @@ def require_program(source: Source, verb: str) -> Workload | Program:
     return source
 
 
-def make(source: Source, given: Circumstances, *, dump: bool = False, fusions: bool = False) -> CompiledSource:
+def make(
+    source: Source, given: Circumstances, *, dump: bool = False, fusions: bool = False, ptx: bool = False
+) -> CompiledSource:
     """Lower and compile for ``given.target`` (from the cache if possible); HLO text is taken as it is.
 
-    ``dump`` and ``fusions`` are as for ``compile_program``.
+    ``dump``, ``fusions`` and ``ptx`` are as for ``compile_program``.
     """
     from fusionlab.hlo.optimised.saved import HloFile
     from fusionlab.study import compiled, lower
@@ -173,7 +175,7 @@ def make(source: Source, given: Circumstances, *, dump: bool = False, fusions: b
     given.progress(f"compile: {program.name} ({program.ops:,} ops) for {given.target.name}")
     if fusions and given.target.kind == "cpu":
         given.progress("compile: with XLA's record of the CPU's fusions, in several times that of the compile alone")
-    made = compiled(program, given, dump=dump, fusions=fusions)
+    made = compiled(program, given, dump=dump, fusions=fusions, ptx=ptx)
     given.progress("compile: read from the cache" if made.from_cache else f"compile: {made.compile_s:.1f} s")
     return CompiledSource(program, made)
 

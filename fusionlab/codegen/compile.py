@@ -5,11 +5,14 @@ All private compile interfaces of JAX and XLA are used here and nowhere else.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import re
+import sqlite3
 import tempfile
 import time
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -58,7 +61,10 @@ _FUSION_DUMP: dict[str, dict[str, str | int | bool]] = {
 _FRAMES = re.compile(r"const frames = (\[.*?\]);\n", re.DOTALL)
 """The decisions of a fusion pass in the page that draws them: number of the drawing, label, marked node."""
 _WITH_PTX: dict[str, str | int | bool] = {"xla_dump_emitter_re": ".*"}
-"""XLA writes PTX into every dump before JAX 0.11, and from then on for the emitters that this names."""
+"""XLA writes PTX into every dump before JAX 0.11, and from then on for the emitters that this names.
+
+It makes a compile several times slower: every step of every kernel's code is written, too.
+"""
 _KEPT_ARTIFACTS = re.compile(
     r"(before_optimizations|gpu_after_optimizations|cpu_after_optimizations|buffer-assignment|live-range|"
     r"memory-usage-report|thunk_sequence|thunk_sequence_after_thunk_passes|thunk_metadata|priority_fusion_dump)\.txt$"
@@ -85,10 +91,11 @@ class Compiled:
     ``fused_hlo`` the module after it ("" on the CPU without ``fusions``). ``fusion_labels`` are the decisions of the
     CPU's fusion pass, a line each ("" for GPUs and without ``fusions``). ``buffer_assignment`` and ``live_ranges`` are
     XLA's texts of the place and time of every array in memory ("" on the CPU without ``dump``). ``ptx`` is the code of
-    its own kernels, a PTX module after another ("" on the CPU). ``options`` are the compile options that were set. ``artifacts`` (only with ``dump=True``) maps the ending of each text that XLA dumped
-    to that text. ``compile_s`` is the wall time of the compile itself, also when the record is ``from_cache``.
-    ``serialized`` (only with ``serialize=True``) is the executable as XLA writes it. ``estimates_are_of_target`` is
-    False for foreign text whose estimates of times XLA did not make for ``target``.
+    its own kernels, a PTX module after another ("" on the CPU). ``options`` are the compile options that were set.
+    ``artifacts`` (only with ``dump=True``) maps the ending of each text that XLA dumped to that text. ``compile_s`` is
+    the wall time of the compile itself, also when the record is ``from_cache``. ``serialized`` (only with
+    ``serialize=True``) is the executable as XLA writes it. ``estimates_are_of_target`` is False for foreign text whose
+    estimates of times XLA did not make for ``target``.
     """
 
     name: str
@@ -152,12 +159,14 @@ def compile_program(
     cache: CompileCache | None = None,
     serialize: bool = False,
     fusions: bool = False,
+    ptx: bool = False,
 ) -> Compiled:
     """Compile ``program`` for ``target`` with XLA.
 
     ``options`` are XLA flags for this compile only, on top of the target's own. ``cache`` is used for absent targets
     (whose compiles have no executable), unless the executable is asked for, as bytes, by ``serialize``. ``fusions``:
-    the CPU's fusion decisions, too, which XLA draws one by one, in several times that of the compile. InputError: the
+    the CPU's fusion decisions, too, which XLA draws one by one, in several times that of the compile. ``ptx``: the code
+    of a GPU's kernels, which JAX 0.11 writes on request alone, in several times that of the compile. InputError: the
     program was lowered for another platform, the CUDA plugin is missing, XLA rejects the target's spec, there are fewer
     devices than it is for. CompileError: XLA fails.
     """
@@ -168,11 +177,11 @@ def compile_program(
         )
     chosen = _options_of(target) | dict(options or {})
     if cache is None or target.attached or serialize:
-        return _compile(program, target, chosen, dump, serialize, fusions)
+        return _compile(program, target, chosen, dump, serialize, fusions, ptx)
     key = cache.key(program, target, chosen | {"dump": dump}, versions())
     found = cache.load(key, program, target)
-    if found is None:
-        found = _compile(program, target, chosen, dump, serialize=False)
+    if found is None or (ptx and not found.ptx):
+        found = _compile(program, target, chosen, dump, serialize=False, ptx=ptx)
         cache.store(key, found)
     return found
 
@@ -225,8 +234,11 @@ def _compile(
     dump: bool,
     serialize: bool,
     fusions: bool = False,
+    ptx: bool = False,
 ) -> Compiled:
     jax_setup.load_jax()
+    import jax
+
     from fusionlab.codegen.executable import Executable
 
     if (refused := of_gspmd(program)) is not None:
@@ -244,13 +256,13 @@ def _compile(
             dumped = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True}
         if target.kind == "cuda" or fusions:
             dumped |= _FUSION_DUMP[target.kind]
-        if target.kind == "cuda":
+        if ptx and target.kind == "cuda" and jax.__version_info__ >= (0, 11):
             dumped |= _WITH_PTX
         started = time.perf_counter()
         xla_executable, kept = _backend_compile(program, target, devices, options, dumped)
         compile_s = time.perf_counter() - started
         optimized_hlo = _optimized_text(xla_executable, Path(folder))
-        texts, labels, ptx = _read_dump(Path(folder)), fusion_labels(Path(folder)), _ptx_modules(Path(folder))
+        texts, labels, code = _read_dump(Path(folder)), fusion_labels(Path(folder)), _ptx_modules(Path(folder))
     if target.kind == "cuda" and not texts.get("thunk_sequence.txt"):
         _log.warning("%s: XLA wrote no thunk sequence; launches will be counted from its HLO", program.name)
     stats = xla_executable.get_compiled_memory_stats()
@@ -275,7 +287,7 @@ def _compile(
         fusion_labels=labels,
         buffer_assignment=_ending(texts, "buffer-assignment.txt"),
         live_ranges=_ending(texts, "live-range.txt"),
-        ptx=ptx,
+        ptx=code,
         artifacts=texts if dump else {},
         executable=Executable(xla_executable, tuple(devices), program.inputs) if target.attached else None,
         serialized=_serialized(xla_executable, devices[0].client) if serialize else b"",
@@ -429,16 +441,26 @@ def _read_dump(folder: Path) -> dict[str, str]:
 
 
 def fusion_labels(folder: Path) -> str:
-    """The labels on the pages in ``folder`` of XLA:CPU's fusion pass, a line each: a page per computation, its steps in
-    order. CompileError for a page in another form."""
+    """The labels in ``folder`` of XLA:CPU's fusion pass, a line each: a page per computation (before JAX 0.11) or an
+    archive with a database, its steps in order. CompileError for one in another form."""
     found: list[str] = []
-    for path in sorted(folder.glob("*_fusion.html")):
-        frames = _FRAMES.search(path.read_text("utf-8", "replace"))
+    for path in sorted((*folder.glob("*_fusion.html"), *folder.glob("*_fusion.pyz"))):
         try:
-            found += [str(label) for _, label, _ in json.loads(frames[1] if frames else "")]
-        except ValueError as error:
+            found += _labels_of_archive(path) if path.suffix == ".pyz" else _labels_of_page(path)
+        except (ValueError, KeyError, zipfile.BadZipFile, sqlite3.Error) as error:
             raise CompileError(
                 "this XLA writes its record of the CPU's fusions in another form, which fusionlab cannot read; use a "
                 "tested version of JAX (docs/limits.md), or a GPU target"
             ) from error
     return "\n".join(found)
+
+
+def _labels_of_page(path: Path) -> list[str]:
+    frames = _FRAMES.search(path.read_text("utf-8", "replace"))
+    return [str(label) for _, label, _ in json.loads(frames[1] if frames else "")]
+
+
+def _labels_of_archive(path: Path) -> list[str]:
+    with zipfile.ZipFile(path) as archive, contextlib.closing(sqlite3.connect(":memory:")) as database:
+        database.deserialize(archive.read("fusions.db"))
+        return [str(label) for (label,) in database.execute("SELECT label FROM frames ORDER BY id")]

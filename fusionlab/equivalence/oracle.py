@@ -20,7 +20,7 @@ from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.raising import Raising, raise_program, require_known_calls
 from fusionlab.codegen.raising.devices import RaisingOfAllDevices
-from fusionlab.codegen.raising.roundings import RaisingWithRoundings
+from fusionlab.codegen.raising.roundings import roundings_of_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.hlo.program import Program
 from fusionlab.workload import Workload
@@ -128,16 +128,13 @@ RunnerOfRoundings = Callable[[Sequence[np.ndarray], int], list[np.ndarray]]
 
 
 def runner_of_roundings(program: Program) -> RunnerOfRoundings:
-    """The raised program on the CPU with its intermediate results rounded otherwise, one way for each seed."""
-
-    def call(seed: Any, *arrays: Any) -> tuple[Any, ...]:
-        return raise_program(program, RaisingWithRoundings(seed=seed))(*arrays)
-
-    compiled = jax.jit(call, compiler_options=dict(CPU_OPTIONS))
+    """The raised program in float64 on the CPU, its intermediate results rounded otherwise, one way for each seed."""
+    compiled = jax.jit(roundings_of_program(program), compiler_options=dict(CPU_OPTIONS))
 
     def run(arrays: Sequence[np.ndarray], seed: int) -> list[np.ndarray]:
         with jax.enable_x64(True):
-            return [np.asarray(out) for out in compiled(np.uint32(seed), *arrays)]
+            given = (converted(array, "float64") for array in arrays)
+            return [np.asarray(out) for out in compiled(np.uint32(seed), *given)]
 
     return run
 

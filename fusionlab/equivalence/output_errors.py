@@ -33,8 +33,7 @@ class Columns:
     rewritten: np.ndarray
     rewritten_float64: np.ndarray
     nearby: Pairs = ()
-    """(truth, original) at inputs a rounding away."""
-    """The original computed in float32, if it is a float64 program and this is requested."""
+    """(truth, original) at inputs, or with intermediate results, a rounding away."""
     spread_factor: float = SPREAD_FACTOR
     """The factor by which the rewritten program may be further from truth than the original, in their own dtype."""
 

@@ -11,7 +11,8 @@ from typing import Any
 from fusionlab.bytesize import size_words
 from fusionlab.codegen.compile import Compiled
 from fusionlab.errors import InputError
-from fusionlab.facts.interface import Facts, counted, table_lines
+from fusionlab.facts.interface import Facts, table_lines
+from fusionlab.hlo.ops import CONSTANT
 from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.stages import LEGEND
 from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
@@ -27,7 +28,7 @@ from fusionlab.ledger.refusals import (
 from fusionlab.ledger.views import is_staged
 from fusionlab.report.tables import Table
 from fusionlab.report.tables.refusals import boundary_table, cause_table, refusal_lines, refusal_notes
-from fusionlab.units import time_words
+from fusionlab.units import counted, time_words
 
 _CAUSES = 4
 _BOUNDARIES = 1
@@ -129,10 +130,14 @@ class FusionFacts(Facts):
 
 
 def ops_by_scope(program: Program | None) -> dict[str, str]:
-    """JAX name stack to the StableHLO op lowered under it (the last one, which makes the primitive's result)."""
+    """JAX name stack to the StableHLO op lowered under it (the last one, which makes the primitive's result).
+
+    Neither a constant nor the combiner of a reduction is what the primitive became.
+    """
     if program is None:
         return {}
-    return {node.scope: node.name for node in program_view(program).walk()}
+    found = program_view(program).operations()
+    return {node.scope: node.name for node in found if node.op is not CONSTANT}
 
 
 def refusal_json(one: FusionRefusal, ops: Mapping[str, str]) -> dict[str, Any]:

@@ -85,8 +85,3 @@ def table_lines(table: Table) -> list[str]:
     table.print(console)
     assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines() if line.strip()]
-
-
-def counted(count: int, one: str, many: str) -> str:
-    """``1 launch``, ``2 launches``."""
-    return f"{count:,} {one if count == 1 else many}"

@@ -15,10 +15,10 @@ from fusionlab.device_code.assembler import INSTALL, find_tool, sass_of, tool_ve
 from fusionlab.device_code.findings import KINDS, Findings, KernelFinding, weight
 from fusionlab.device_code.kernel_rows import KernelRow, kernel_table
 from fusionlab.errors import InputError, unknown
-from fusionlab.facts.interface import Facts, counted, table_lines
+from fusionlab.facts.interface import Facts, table_lines
 from fusionlab.ledger.launch_rows import LaunchRow
 from fusionlab.report.tables import UNKNOWN, Cell, Table, milliseconds, shown
-from fusionlab.units import TIMES, time_words, unit_for
+from fusionlab.units import TIMES, counted, time_words, unit_for
 
 _ROWS = 5
 _IN_NOTEBOOK = 15

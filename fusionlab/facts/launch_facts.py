@@ -10,7 +10,7 @@ from typing import Any
 
 from fusionlab.bytesize import size_words
 from fusionlab.codegen.compile import Compiled
-from fusionlab.facts.interface import Facts, counted, table_lines
+from fusionlab.facts.interface import Facts, table_lines
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.stages import LEGEND
 from fusionlab.ledger.launch_rows import LaunchRow, Totals, totals
@@ -19,7 +19,7 @@ from fusionlab.ledger.saved import LedgerRecord, ledger_record
 from fusionlab.ledger.views import coverage_words, default_views, is_staged, label, totals_by
 from fusionlab.report.tables import Cell, Table, field, milliseconds, number
 from fusionlab.report.tables.control_flow import control_lines
-from fusionlab.units import BYTES, FLOPS, TIMES, time_words, unit_for
+from fusionlab.units import BYTES, FLOPS, TIMES, counted, time_words, unit_for
 
 _GROUPS = 6
 _GROUPS_OF_NOTEBOOK = 30
@@ -84,17 +84,18 @@ class LaunchFacts(Facts):
 
     @property
     def verdict(self) -> str:
-        """Launches, copies, time and memory, and the group with most launches."""
+        """Launches, copies, time and memory, and the group with most launches, if there is one."""
         record, found = self.record, self.totals
         said = [counted(found.dynamic_launches, "launch", "launches")]
         said += [counted(self.counts.dynamic_copies, "copy", "copies")]
         said += [] if found.model_us is None else [f"{time_words(found.model_us)} (model)"]
         said += [] if record.temp_bytes is None else [f"{size_words(record.temp_bytes)} of temp memory"]
         line = f"{record.name} on {record.target}: {', '.join(said)}"
-        if len(self.groups) < 2:
+        most = max((group.dynamic_launches for group in self.groups.values()), default=0)
+        keys = [key for key, group in self.groups.items() if group.dynamic_launches == most]
+        if len(self.groups) < 2 or len(keys) > 1:
             return line
-        key, most = max(self.groups.items(), key=lambda item: item[1].dynamic_launches)
-        return f"{line}; most in {' '.join(key)} ({most.dynamic_launches:,} of {found.dynamic_launches:,})"
+        return f"{line}; most in {' '.join(keys[0])} ({most:,} of {found.dynamic_launches:,})"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -119,20 +120,22 @@ class LaunchFacts(Facts):
     def _sources_of_figures(self) -> tuple[str, ...]:
         """Where launches, FLOPs, bytes and time come from."""
         found, counts = self.totals, self.counts
+        by_model = "by XLA's cost model where it has one, else the target's roofline, plus 1 us per launch"
+        time = "no time" if found.model_us is None else f"time {by_model}"
         return (
-            f"launches: {self.record.launch_source}; {counts.dynamic_copies:,} copies and memsets beside them; "
+            f"launches: {self.record.launch_source}; "
+            f"{counted(counts.dynamic_copies, 'copy or memset', 'copies and memsets')} beside them; "
             f"{coverage_words(self.rows)}; "
             f"{found.unmodelled_bytes / max(1, found.bytes):.1%} of bytes have no FLOP rule",
-            "model: FLOPs and bytes by fusionlab's rules, trips multiplied; time by XLA's cost model where it has one, "
-            "else the target's roofline, plus 1 us per launch",
+            f"model: FLOPs and bytes by fusionlab's rules, trips multiplied; {time}",
         )
 
     def _qualifications(self) -> list[str]:
         found, counts, lines = self.totals, self.counts, list[str]()
         if unmodelled := found.unmodelled_us_launches:
-            lines.append(f"{unmodelled:,} launches have no modelled time")
+            lines.append(f"{counted(unmodelled, 'launch has', 'launches have')} no modelled time")
         if unknown := self.unknown_cuda_graph_launches:
-            lines.append(f"whether a CUDA graph holds them is not known of {unknown:,} launches")
+            lines.append(f"whether a CUDA graph holds them is not known of {counted(unknown, 'launch', 'launches')}")
         if loops := counts.unknown_trip_loops:
             lines.append(f"loops of unknown trip count, taken as one trip: {loops}")
         return [*lines, *control_lines(self.record.control_flow)]
@@ -148,7 +151,7 @@ class LaunchFacts(Facts):
 
     def tables(self) -> Sequence[Table]:
         """Groups and the slowest launch sites."""
-        return (self.table(_GROUPS_OF_NOTEBOOK), self.site_table(_SITES_OF_NOTEBOOK))
+        return (self.table(_GROUPS_OF_NOTEBOOK), *([self.site_table(_SITES_OF_NOTEBOOK)] if self.rows else []))
 
     def table(self, most: int, title: str = "") -> Table:
         """The totals of at most ``most`` groups (0: all) and of all launches."""
@@ -167,11 +170,15 @@ class LaunchFacts(Facts):
             flop[0]: number("flops", 2, flop[1]),
             byte[0]: number("bytes", 3, byte[1]),
             "FLOP/byte": number("intensity_flop_per_byte", 2),
-            f"model {time[0]}": functools.partial(time_cell, per=time[1]),
+            **self._time(f"model {time[0]}", time[1]),
         }
 
+    def _time(self, label: str, per: float) -> dict[str, Cell]:
+        """The column of modelled times; none where no launch has one (the CPU)."""
+        return {} if self.totals.model_us is None else {label: functools.partial(time_cell, per=per)}
+
     def site_table(self, most: int) -> Table:
-        """The ``most`` slowest launch sites with their origins."""
+        """The ``most`` slowest launch sites with their origins; in XLA's order where none has a time."""
         rows = self.rows
         byte, time = unit_for(self.totals.bytes, BYTES), unit_for(self.totals.model_us, TIMES)
         slowest = sorted(rows, key=lambda row: -(row.model_us or 0.0))[:most]
@@ -184,9 +191,10 @@ class LaunchFacts(Facts):
             **{place: field(place) for place in places if place != "stage"},
             "trips": field("trip_count"),
             byte[0]: number("bytes", 3, byte[1]),
-            time[0]: functools.partial(time_cell, per=time[1]),
+            **self._time(*time),
         }
-        title = f"the {len(slowest)} slowest of {len(rows)} launch sites (model)"
+        timed = f"the {len(slowest)} slowest of {len(rows)} launch sites (model)"
+        title = f"launch sites, {len(slowest)} of {len(rows)}" if self.totals.model_us is None else timed
         return Table.of(title, slowest, columns, words=2 + len(places))
 
     def records(self) -> list[dict[str, Any]]:

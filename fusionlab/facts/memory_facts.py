@@ -84,9 +84,9 @@ class MemoryFacts(Facts):
         return [dataclasses.asdict(one) for one in self.record.peak.buffers]
 
     def fields(self) -> dict[str, Any]:
-        """The fields of ``memory --json``."""
+        """The fields of ``memory --json``; ``failures`` are of the command's limits, of which a function has none."""
         held = {"by": self.by, "held_by": self.held_by} if self.by else {}
-        return {**self.record.to_json(), **held, "notes": list(self.notes_of_devices)}
+        return {**self.record.to_json(), **held, "notes": list(self.notes_of_devices), "failures": []}
 
 
 def _untitled(table: Table) -> list[str]:

@@ -17,7 +17,8 @@ from fusionlab.facts.memory_facts import MemoryFacts
 from fusionlab.hlo.lowering import program_of
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.changes import compare_ledgers
-from fusionlab.ledger.memory import VIEWS_OF_MEMORY, memory_record
+from fusionlab.ledger.memory import memory_record
+from fusionlab.ledger.memory_views import VIEWS_OF_MEMORY
 from fusionlab.ledger.saved import LedgerRecord, ledger_record
 from fusionlab.ledger.views import require_views
 
@@ -67,7 +68,7 @@ def kernels(function: Any, /, *args: Any, target: str = "a100", **named: Any) ->
     """
     if target == "cpu":
         raise no_code(str(getattr(function, "__name__", "function")), target)
-    return KernelFacts.of(_compiled(function, args, named, target)[1])
+    return KernelFacts.of(_compiled(function, args, named, target, ptx=True)[1])
 
 
 def diff(before: Any, after: Any, /, *args: Any, target: str | tuple[str, str] = "a100", **named: Any) -> DiffFacts:
@@ -99,12 +100,13 @@ def _compiled(
     *,
     dump: bool = False,
     fusions: bool = False,
+    ptx: bool = False,
 ) -> tuple[Program, Compiled]:
-    """``function`` lowered and compiled for ``target``, from the cache of compiles if it is there; ``dump`` and
-    ``fusions`` as for ``compile_program``."""
+    """``function`` lowered and compiled for ``target``, from the cache of compiles if it is there; ``dump``,
+    ``fusions`` and ``ptx`` as for ``compile_program``."""
     if not isinstance(target, str):
         names = ", ".join(target_names())
         raise InputError(f"target is one name, as 'a100', and not {target!r}; known names: {names}")
     chosen = load_target(target)
     program = program_of(function, args, named, platform=chosen.kind)
-    return program, compile_program(program, chosen, dump=dump, cache=default_cache(), fusions=fusions)
+    return program, compile_program(program, chosen, dump=dump, cache=default_cache(), fusions=fusions, ptx=ptx)

@@ -53,7 +53,7 @@ def _end_of_gap(text: str, at: int) -> int:
 def _argument(match: re.Match[str], option: str, text: str) -> Any:
     name, at = match["dtype"], match.start()
     shape = tuple(int(size) for size in (match["shape"] or "").replace(",", " ").split())
-    if math.prod(shape) > _MOST_ELEMENTS:
+    if math.prod(shape) > _MOST_ELEMENTS or max(shape, default=0) > _MOST_ELEMENTS:
         raise _wrong(option, text, match.start("shape"), "more elements than any memory holds")
     if name == KEY:
         return jax.ShapeDtypeStruct(shape, jax.eval_shape(jax.random.key, 0).dtype)

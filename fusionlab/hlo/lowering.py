@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
 import jax
+from jax._src import source_info_util
 from jax._src.config import traceback_in_locations_limit
+from jax._src.core import jaxprs_in_params
 
 from fusionlab.errors import InputError, one_line, unknown
 from fusionlab.hlo.program import Program
 from fusionlab.workload import Workload
 
 PLATFORMS = ("cpu", "cuda")
+_CALLBACKS = {"pure_callback", "io_callback", "debug_callback", "debug_print"}
 _UNTRACEABLE = (TypeError, ValueError, jax.errors.NonConcreteBooleanIndexError, jax.errors.UnexpectedTracerError)
 """What JAX raises for a function that it cannot trace, and for arguments that are no arrays."""
+
+
+class HostCallbackError(InputError):
+    """A function that calls Python while it runs, for a platform that is not attached."""
 
 
 def lower(workload: Workload, platform: str) -> Program:
@@ -56,6 +63,7 @@ def lower_function(function: Any, args: Sequence[Any], named: Mapping[str, Any],
 
     Arguments are pytrees of arrays or of ``jax.ShapeDtypeStruct``; nothing runs. InputError for another platform, for
     what is no function, and where JAX cannot trace it with these arguments: with JAX's own error as the cause.
+    HostCallbackError where it calls Python, which JAX lowers for an attached platform alone.
     """
     if platform not in PLATFORMS:
         raise unknown("platform", platform, PLATFORMS)
@@ -69,9 +77,27 @@ def lower_function(function: Any, args: Sequence[Any], named: Mapping[str, Any],
         )
     with tracing_for(platform):
         traced = function if isinstance(function, jax.stages.Traced) else _traced(function, args, named)
-    module = lower_traced(traced, platform, source_lines=1)
+    try:
+        module = lower_traced(traced, platform, source_lines=1)
+    except ValueError as error:
+        if not (called := list(_host_callbacks(traced.jaxpr.jaxpr))):
+            raise
+        raise HostCallbackError(
+            f"Python is called while the program runs ({', '.join(dict.fromkeys(called))}), and JAX cannot lower that "
+            f"for {platform}, which is not attached; give the target cpu (--target cpu), or leave the callback out"
+        ) from error
     name = str(getattr(traced, "fun_name", "") or _name_of(function)).strip("<>")
     return Program.from_module(module, name=name, provenance=f"{name}, JAX {jax.__version__}", platform=platform)
+
+
+def _host_callbacks(jaxpr: Any) -> Iterator[str]:
+    """The primitives in ``jaxpr`` that call Python, each with its source line."""
+    for equation in jaxpr.eqns:
+        if equation.primitive.name in _CALLBACKS:
+            where = source_info_util.summarize(equation.source_info).rpartition("/")[2]
+            yield f"{equation.primitive.name} at {where}" if where else equation.primitive.name
+        for inner in jaxprs_in_params(equation.params):
+            yield from _host_callbacks(inner)
 
 
 def _traced(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Any:

@@ -32,7 +32,7 @@ import jax
 from fusionlab.errors import InputError, one_line
 from fusionlab.files import read_file
 from fusionlab.hlo.argument_shapes import parse_shapes
-from fusionlab.hlo.lowering import lower_function
+from fusionlab.hlo.lowering import HostCallbackError, lower_function
 from fusionlab.hlo.program import Program
 
 EXAMPLES = "example_args"
@@ -97,8 +97,13 @@ def program_of_python(reference: str, shapes: Sequence[str], platforms: Sequence
     read_file(path)  # InputError where it cannot be read
     with _as_python_runs(path):
         module = _run(path)
-        function = _function(module, path, found["name"])
-        args = _arguments(function, shapes)
+        try:
+            function = _function(module, path, found["name"])
+            args = _arguments(function, shapes)
+        except InputError:
+            raise
+        except (Exception, SystemExit) as error:  # of an object of the user's that is asked for an attribute
+            raise _of_user(reference, error, path) from error
         programs = [_lowered(function, args, platform) for platform in dict.fromkeys(platforms)]
     if len(programs) == 1:
         return programs[0]
@@ -110,20 +115,21 @@ def program_of_python(reference: str, shapes: Sequence[str], platforms: Sequence
 
 @contextlib.contextmanager
 def _as_python_runs(path: Path) -> Iterator[None]:
-    """A context in which the folder of ``path`` is first on the import path, and stdout is stderr.
+    """A context in which the folder of ``path`` is first on the import path, its name the only argument, stdout stderr.
 
     Afterwards JAX's settings are as before, and the modules of that folder are forgotten: another version of the file
     may import other modules of the same names.
     """
     folder, before = path.resolve().parent, set(sys.modules)
-    import_path, settings = list(sys.path), dict(jax.config.values)
+    import_path, settings, arguments = list(sys.path), dict(jax.config.values), list(sys.argv)
+    sys.argv[:] = [str(path)]
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
     try:
         with contextlib.redirect_stdout(sys.stderr):
             yield
     finally:
-        sys.path[:] = import_path
+        sys.path[:], sys.argv[:] = import_path, arguments
         for name in set(sys.modules) - before:
             if _lies_in(folder, sys.modules[name]):
                 del sys.modules[name]
@@ -169,6 +175,8 @@ def _function(module: ModuleType, path: Path, name: str | None) -> PythonFunctio
     if isinstance(value, type) or not callable(value):
         kind = "a class" if isinstance(value, type) else f"of type {type(value).__name__}"
         raise InputError(f"{path}:{name}: is {kind}, not a function; {defined}")
+    if inspect.isgeneratorfunction(value) or inspect.iscoroutinefunction(value):
+        raise InputError(f"{path}:{name}: is a generator or a coroutine, which JAX does not trace; {defined}")
     return PythonFunction(path, name, value, module)
 
 
@@ -240,11 +248,15 @@ def _examples(function: PythonFunction, examples: Any) -> tuple[Any, ...]:
 
 
 def _lowered(function: PythonFunction, args: Sequence[Any], platform: str) -> Program:
-    jitted = function.value
-    if not callable(getattr(jitted, "trace", None)):
-        jitted = jax.jit(jitted, keep_unused=True)  # also of values: a Laplacian is found by the value that it is of
     try:
+        jitted = function.value
+        if not callable(getattr(jitted, "trace", None)):
+            jitted = jax.jit(
+                jitted, keep_unused=True
+            )  # also of values: a Laplacian is found by the value that it is of
         program = lower_function(jitted, args, {}, platform)
+    except HostCallbackError as error:
+        raise InputError(f"{function.reference}: {error}") from error
     except (Exception, SystemExit) as error:
         raised = error.__cause__ if isinstance(error, InputError) and error.__cause__ is not None else error
         raise _of_user(function.reference, raised, function.path) from error

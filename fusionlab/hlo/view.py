@@ -20,6 +20,7 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from fusionlab.errors import InputError
+from fusionlab.hlo.frames import is_of_user
 from fusionlab.hlo.ops import (
     CALLEES,
     COMPLEX,
@@ -327,9 +328,10 @@ def source_of(operation: Any) -> tuple[str, int] | None:
     while pending:
         location = pending.pop(0)
         if _is_location(location, "file"):
-            return str(location.filename), int(location.start_line)
-        if _is_location(location, "callsite"):
-            pending.append(location.callee)
+            if is_of_user(path := str(location.filename)):
+                return path, int(location.start_line)
+        elif _is_location(location, "callsite"):
+            pending[:0] = [location.callee, location.caller]
         elif _is_location(location, "fused"):
             pending += location.locations
         elif _is_location(location, "name"):

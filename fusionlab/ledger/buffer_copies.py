@@ -12,11 +12,11 @@ from fusionlab.ledger.dataflow import VIEWS, behind_views, instructions, members
 from fusionlab.ledger.ledger import LaunchSite, launches
 from fusionlab.ledger.origins import Origins
 from fusionlab.ledger.thunks import SOLVES_IN_PLACE
+from fusionlab.ledger.traffic import updates_in_place
 
 _TURNS = ("copy", "transpose")
 _MOVES_NOTHING = frozenset(("parameter", "bitcast", "reshape", "tuple", "get-tuple-element", "fusion"))
 _SLICES = ("slice", "dynamic-slice", "dynamic-update-slice")
-_UPDATES = ("scatter", "dynamic-update-slice")
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,14 @@ def _cause(
         return f"a slice of {_operand(computation, one)}"
     if one.is_root or any(reader.is_root for reader in reading):
         return _as_result(module, computation, one, around[1] if around else None)
-    updating = (each for each in reading if any(member.opcode in _UPDATES for member in members(module, each)))
-    update = next(updating, None)
+    update = next((each for each in reading if _updates(module, computation, each, one.name)), None)
     return f"{update.name} updates it in place (from {_operand(computation, one)})" if update else ""
+
+
+def _updates(module: HloModule, computation: Computation, reader: Instruction, name: str) -> bool:
+    """True if ``reader`` updates ``name`` in place, rather than only reading it."""
+    updated = (operand for each in updates_in_place(module, computation, reader) for operand in each.operands)
+    return any(behind_views(computation, operand)[0] == name for operand in updated)
 
 
 def _as_result(module: HloModule, computation: Computation, one: Instruction, around: Instruction | None) -> str:

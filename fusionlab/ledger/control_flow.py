@@ -1,9 +1,10 @@
 """What control flow costs: round trips to the host, branches, copies per trip, and updates in place.
 
 A GPU's ``while`` whose trip count is not known at compile time copies its predicate to the host before each trip, and a
-``conditional`` its index: the host waits for the device. A CPU reads both where they are. A ``cond`` whose predicate is
-batched by ``vmap`` is no conditional any more: JAX makes it a ``select_n`` by an integer, and every branch runs. XLA
-makes one kernel of a small loop for the CPU, whose trips are no launches then.
+``conditional`` its index: the host waits for the device, unless a CUDA graph holds them. A CPU reads both where they
+are. A ``cond`` whose predicate is batched by ``vmap`` is no conditional any more: JAX makes it a ``select_n`` by an
+integer, and every branch runs. A ``jnp.select`` under ``vmap`` looks the same, and runs all its cases, too. XLA makes
+one kernel of a small loop for the CPU, whose trips are no launches then.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def control_facts(compiled: Compiled, origins: Origins) -> tuple[ControlFact, ..
     sites = control_sites(compiled)
     loops = {one.hlo_name: one for one in sites if one.is_loop}
     return (
-        *(_host_trips(compiled, sites, origins) if compiled.target.kind == "cuda" else ()),
+        *(_host_trips(compiled, sites, loops, origins) if compiled.target.kind == "cuda" else ()),
         *_counted_branches(compiled.module, sites, origins),
         *_every_branch(compiled.module, origins),
         *_loops_in_kernels(compiled, origins),
@@ -84,13 +85,16 @@ def _fact(
     )
 
 
-def _host_trips(compiled: Compiled, sites: tuple[ControlSite, ...], origins: Origins) -> Iterator[ControlFact]:
+def _host_trips(
+    compiled: Compiled, sites: tuple[ControlSite, ...], loops: dict[str, ControlSite], origins: Origins
+) -> Iterator[ControlFact]:
     for site in sites:
         if not site.runs or site.in_cuda_graph or (site.is_loop and site.trips is not None):
             continue
         moved, what = (1, "predicate") if site.is_loop else _index(compiled.module, site)
-        often = "before each trip" if site.is_loop else _times(site.runs)
-        words = f"{site.hlo_name}: its {what} goes to the host {often}, and the host waits for it"
+        often = "before each trip" if site.is_loop else _trips(site.path, loops) or _times(site.runs)
+        unless = ", unless a CUDA graph holds it" if site.in_cuda_graph is None else ""
+        words = f"{site.hlo_name}: its {what} goes to the host {often}, and the host waits for it{unless}"
         yield _fact(
             HOST_TRIP, site.hlo_name, site.path, site.runs, words, _origin(compiled, site, origins), moved=moved
         )
@@ -119,7 +123,10 @@ def _counted_branches(module: HloModule, sites: tuple[ControlSite, ...], origins
 
 
 def _branch_names(module: HloModule, site: ControlSite) -> dict[str, str]:
-    """JAX's names of the branches by XLA's: ``branch_0_fun`` is the false function of a ``cond``."""
+    """JAX's names of the branches by XLA's: ``branch_0_fun`` is the false function of a ``cond``.
+
+    The ops of a branch say it. Where none do, and no other branch contradicts, it is the order of JAX's ``cond``.
+    """
     _, one = _place(module, site)
     named = re.compile(re.escape(one.op_name if one else "") + r"/(branch_\d+_fun)(/|$)")
     found = dict[str, str]()
@@ -128,23 +135,33 @@ def _branch_names(module: HloModule, site: ControlSite) -> dict[str, str]:
         own = {match[1] for each in inside if (match := named.match(each.op_name))}
         if len(own) == 1:
             found[label] = own.pop()
-    left = {f"branch_{at}_fun" for at in range(len(site.branches))} - set(found.values())
-    if len(left) == 1 and len(found) == len(site.branches) - 1:
-        found |= {label: name for name in left for label, _, _ in site.branches if label not in found}
+    if one is not None and read_name(one.op_name).op == "cond":
+        in_order = {label: _in_order(label) for label, where, _ in site.branches if where}
+        if found.items() <= in_order.items():
+            found = in_order
     return {label: found.get(label, label) for label, _, _ in site.branches}
 
 
+def _in_order(label: str) -> str:
+    """JAX's name of a branch of its own ``cond``, whose index XLA may have made a predicate."""
+    return {"false_branch": "branch_0_fun", "true_branch": "branch_1_fun"}.get(label, f"{label}_fun")
+
+
 def _every_branch(module: HloModule, origins: Origins) -> Iterator[ControlFact]:
-    """A selection by an integer compares it, under the name of the selection; one by a truth value does not."""
+    """A selection by an integer compares it, under the name of the selection; one by a truth value does not.
+
+    Without ``vmap`` it is the program's own: ``lax.select_n``, ``jnp.select``.
+    """
     seen = set[tuple[str, str]]()
     for _, one in instructions(module):
-        if one.opcode != "compare" or not one.op_name.endswith("/select_n"):
+        name = read_name(one.op_name)
+        if one.opcode != "compare" or name.op != "select_n" or not name.batched:
             continue
         origin = origins.of_members(one)
-        if (key := (read_name(one.op_name).scope, origin.source)) in seen:
+        if (key := (name.scope, origin.source)) in seen:
             continue
         seen.add(key)
-        words = "a cond or switch whose predicate is batched became a select; the launches of all its branches count"
+        words = "a batched cond or switch, or a jnp.select, became a select; the launches of all its branches count"
         yield _fact(EVERY_BRANCH, one.name, (), 1, words, origin)
 
 
@@ -176,8 +193,8 @@ def _updates(compiled: Compiled, loops: dict[str, ControlSite], origins: Origins
         one = computation.by_name.get(site.hlo_name) if computation else None
         if computation is None or one is None or not site.dynamic or site.is_copy:
             continue
-        for moved, whole in updates_in_place(compiled.module, computation, one):
-            often = _trips(site.path, loops)
+        for update in updates_in_place(compiled.module, computation, one):
+            moved, whole, often = update.bytes, update.array_bytes, _trips(site.path, loops)
             words = f"{one.name}: writes {size_words(moved)} of {size_words(whole)} in place {often}".rstrip()
             origin = origins.of(computation, one)
             yield _fact(IN_PLACE, one.name, site.path, site.dynamic, words, origin, moved=moved, whole=whole)

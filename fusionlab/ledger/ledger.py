@@ -75,6 +75,7 @@ class ControlSite:
 
     ``trips`` is the trip count of a loop, None where XLA does not know it. ``branches`` of a conditional are label,
     computation ("" for unknown) and the launches of one run of each; ``counted`` is the label of the one that counts.
+    ``in_cuda_graph`` is None where XLA does not report it.
     """
 
     hlo_name: str
@@ -85,7 +86,7 @@ class ControlSite:
     trips: int | None = None
     branches: tuple[tuple[str, str, int], ...] = ()
     counted: str = ""
-    in_cuda_graph: bool = False
+    in_cuda_graph: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -112,9 +113,11 @@ def launches(compiled: Compiled) -> tuple[LaunchSite, ...]:
 
 def control_sites(compiled: Compiled) -> tuple[ControlSite, ...]:
     """Every loop and conditional of the program, in XLA's order, the outer before the inner ones."""
+    found = tuple(_Ledger(compiled).control(_thunks(compiled)[1], 1, ()))
     captured = captured_control(compiled)
-    found = _Ledger(compiled).control(_thunks(compiled)[1], 1, ())
-    return tuple(replace(site, in_cuda_graph=at in captured) for at, site in enumerate(found))
+    if captured is None or len(captured) != len(found):
+        return found
+    return tuple(replace(site, in_cuda_graph=inside) for site, inside in zip(found, captured, strict=True))
 
 
 def count_launches(compiled: Compiled) -> LaunchCounts:
@@ -159,7 +162,8 @@ def _thunks(compiled: Compiled) -> tuple[str, tuple[Thunk, ...]]:
         if compiled.target.kind == "cpu" and compiled.executable is not None:
             return THUNK_SEQUENCE, parse_cpu_thunks(compiled.executable_bytes)
     except (ValueError, CompileError) as error:
-        _log.warning("%s: counting launches from the scheduled HLO: %s", compiled.name, error)
+        # As text: a record that is kept would keep the error's frames, and with them the compiled program.
+        _log.warning("%s: counting launches from the scheduled HLO: %s", compiled.name, str(error))
     made_by = re.search(r"jaxlib (\d+)\.(\d+)\.(\d+)", compiled.versions)  # "" for text of others
     static_slices = made_by is None or tuple(map(int, made_by.groups())) >= STATIC_SLICES_SINCE
     return SCHEDULED_HLO, scheduled_thunks(compiled.module, compiled.target.kind == "cuda", static_slices)

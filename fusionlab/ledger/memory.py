@@ -35,7 +35,6 @@ from fusionlab.ledger.origins import Origins
 
 SCHEMA = "fusionlab-memory-1"
 
-VIEWS_OF_MEMORY = ("scope", "source", "op")
 ARRAY, WORKSPACE, TABLE = "array", "workspace", "tuple table"
 
 

@@ -215,7 +215,8 @@ def _cause(step: FusionStep, producer: Instruction, reading: Sequence[Instructio
     """XLA's reason; where it calls the consumer or producer not fusible, with the kind of that one."""
     kinds: list[str] = []
     if step.reason in _OF_THE_PRODUCER:
-        kinds = [_what(producer)]
+        is_result = all(map(_returns, reading)) if reading else producer.is_root
+        kinds = [_RESULT if is_result else _what(producer)]
     elif step.reason in _OF_THE_CONSUMER:
         kinds = sorted({_what(reader) for reader in reading})[:3]
     return f"{step.reason}: {', '.join(kinds)}" if kinds else step.reason
@@ -224,7 +225,14 @@ def _cause(step: FusionStep, producer: Instruction, reading: Sequence[Instructio
 def _what(one: Instruction) -> str:
     if one.opcode == "custom-call":
         return "library call " + one.custom_call_target
+    if _returns(one):
+        return _RESULT
     return {"tuple": _RESULT, "while": "while loop", "fusion": "kernel"}.get(one.opcode, one.opcode)
+
+
+def _returns(reader: Instruction) -> bool:
+    """True if ``reader`` only hands a value on as the result of its computation."""
+    return reader.is_root and reader.opcode in ("tuple", *VIEWS)
 
 
 _OF_THE_PRODUCER = ("the producer is not fusible", "Producer is not loop-fusible")
@@ -237,8 +245,8 @@ _OF_THE_CONSUMER = (
 
 
 def makes_result(cause: str) -> bool:
-    """True for a kernel that makes a result of the program or of a loop and nothing else: no reader is refused."""
-    return cause == _NO_USERS or cause.endswith(f"fusible: {_RESULT}")
+    """True for a kernel that only makes a result of the program, a loop or a branch: no reader is refused."""
+    return cause == _NO_USERS or cause.endswith(f": {_RESULT}")
 
 
 _NO_USERS = "No users to fuse"

@@ -165,8 +165,7 @@ def read_ledger(content: bytes, path: str) -> LedgerRecord:
     if (schema := document.get("schema")) != SCHEMA:
         of = f"has the schema {str(schema)[:60]!r}" if schema else "has no schema: an older fusionlab wrote it"
         raise InputError(f"{path}: {of}; this fusionlab reads {SCHEMA}; {_SAVE}")
-    found: LedgerRecord = _read(LedgerRecord, document, path, "")
-    return found
+    return _ledger(document, path, "", _SAVE)
 
 
 def compared_part(record: LedgerRecord) -> dict[str, Any]:
@@ -180,14 +179,22 @@ def compared_part(record: LedgerRecord) -> dict[str, Any]:
     return found
 
 
-def read_compared(document: Any, path: str, where: str) -> LedgerRecord:
+def read_compared(document: Any, path: str, where: str, remedy: str) -> LedgerRecord:
     """The ledger of ``compared_part``, field ``where`` of the file ``path``; what a comparison does not read is empty.
 
-    InputError for anything else.
+    InputError with the ``remedy`` for anything else.
     """
     if not isinstance(document, Mapping) or any(name not in document for name in _NAMED):
-        raise InputError(f"{path}: {where} is no ledger: it needs the fields {', '.join(_NAMED)}")
-    found: LedgerRecord = _read(LedgerRecord, _with_empty(LedgerRecord, document), path, f"{where}.")
+        raise InputError(f"{path}: {where} is no ledger: it needs the fields {', '.join(_NAMED)}; {remedy}")
+    return _ledger(_with_empty(LedgerRecord, document), path, f"{where}.", remedy)
+
+
+def _ledger(document: Any, path: str, where: str, remedy: str) -> LedgerRecord:
+    """``document`` as a ledger; InputError with the ``remedy`` where it is none."""
+    try:
+        found: LedgerRecord = _read(LedgerRecord, document, path, where)
+    except InputError as error:
+        raise InputError(f"{error}; {remedy}") from None
     return found
 
 
@@ -284,10 +291,10 @@ def _read_record(kind: type[Any], value: Any, path: str, where: str) -> Any:
     types_of = typing.get_type_hints(kind)
     required = (one.name for one in dataclasses.fields(kind) if one.default is dataclasses.MISSING)
     if (missing := next((name for name in required if name not in value), None)) is not None:
-        raise InputError(f"{path}: no field {where}{missing}: the file is not whole; {_SAVE}")
+        raise InputError(f"{path}: no field {where}{missing}: the file is not whole")
     known = [one.name for one in dataclasses.fields(kind) if one.name in value]
     return kind(**{name: _read(types_of[name], value[name], path, f"{where}{name}.") for name in known})
 
 
 def _wrong(path: str, where: str, what: str) -> InputError:
-    return InputError(f"{path}: field {where.rstrip('.')} is not {what}: the file is damaged; {_SAVE}")
+    return InputError(f"{path}: field {where.rstrip('.')} is not {what}: the file is damaged")

@@ -212,14 +212,17 @@ def captured_thunks(compiled: Compiled) -> dict[int, bool]:
     return {thunk.id: inside for (thunk, _), (_, inside) in zip(before, after, strict=True)}
 
 
-def captured_control(compiled: Compiled) -> frozenset[int]:
-    """The loops and conditionals inside a command buffer, by their position among all of them in XLA's list."""
+def captured_control(compiled: Compiled) -> tuple[bool, ...] | None:
+    """For each loop and conditional in XLA's list, True if it is inside a command buffer.
+
+    None where that is not known: XLA wrote no second list, or in another format.
+    """
+    if not compiled.captured_thunks.strip():
+        return None
     try:
-        tops = parse_thunks(compiled.captured_thunks, "") if compiled.captured_thunks.strip() else ()
+        return tuple(_control(parse_thunks(compiled.captured_thunks, ""), False))
     except ValueError:
-        return frozenset()
-    inside = list(_control(tops, False))
-    return frozenset(at for at, is_captured in enumerate(inside) if is_captured)
+        return None
 
 
 def _control(thunks: Sequence[Thunk], inside: bool) -> Iterator[bool]:

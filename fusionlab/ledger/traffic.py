@@ -29,6 +29,15 @@ class Traffic:
     result_bytes: int
 
 
+@dataclass(frozen=True)
+class Update:
+    """An update in place of ``operands`` (one, or several by one scatter): its bytes, and those of the whole arrays."""
+
+    operands: tuple[str, ...]
+    bytes: int
+    array_bytes: int
+
+
 def traffic_of(module: HloModule, computation: Computation, instruction: Instruction) -> Traffic:
     """Bytes of one run of ``instruction``, which stands in ``computation``."""
     read = sum(reads_of(module, computation, instruction).values())
@@ -43,13 +52,18 @@ def traffic_of(module: HloModule, computation: Computation, instruction: Instruc
     return Traffic(read, data_bytes(instruction))
 
 
-def updates_in_place(module: HloModule, computation: Computation, instruction: Instruction) -> list[tuple[int, int]]:
-    """The bytes that one run of ``instruction`` updates in place and those of the whole array, for each such result."""
+def updates_in_place(module: HloModule, computation: Computation, instruction: Instruction) -> list[Update]:
+    """What one run of ``instruction`` updates in place."""
     if instruction.is_fusion:
         inside = module.computations[instruction.called[0]]
-        return [(updated, inside.by_name[name].shape.byte_size) for name, (_, updated) in _in_place(inside).items()]
+        operands = {one.name: name for one, name in zip(inside.parameters, instruction.operands, strict=True)}
+        return [
+            Update((operands[parameter],), updated, inside.by_name[name].shape.byte_size)
+            for name, (parameter, updated) in _in_place(inside).items()
+        ]
     if instruction.opcode in _UPDATE_A_PART and any(name in computation.by_name for name in instruction.operands):
-        return [(_update_bytes(computation, instruction), data_bytes(instruction))]
+        operands_of_it = tuple(instruction.operands[: _updated_operands(instruction)])
+        return [Update(operands_of_it, _update_bytes(computation, instruction), data_bytes(instruction))]
     return []
 
 

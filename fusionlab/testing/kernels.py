@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fusionlab.codegen.cache import default_cache
+from fusionlab.codegen.compile import compile_program
 from fusionlab.device_code.assembler import INSTALL
 from fusionlab.device_code.findings import Findings
 from fusionlab.device_code.kernel_rows import KernelRow, kernel_table
@@ -41,9 +43,12 @@ def assert_no_cas_atomics(fn: Any, args: Sequence[Any] = (), *, target: str = "a
 
 
 def _rows(made: Ledger) -> tuple[KernelRow, ...]:
-    if not made.compiled.ptx:
-        raise InputError(f"{made.compiled.target.name} has no kernels to look at; name a GPU target, as a100")
-    return kernel_table(made.compiled).rows
+    target = made.compiled.target
+    if target.kind == "cpu":
+        raise InputError(f"{target.name} has no kernels to look at; name a GPU target, as a100")
+    if made.compiled.ptx:
+        return kernel_table(made.compiled).rows
+    return kernel_table(compile_program(made.program, target, ptx=True, cache=default_cache())).rows
 
 
 def _require_none(made: Ledger, rows: Sequence[KernelRow], kind: str, words: str) -> None:

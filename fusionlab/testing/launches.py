@@ -26,6 +26,7 @@ from fusionlab.ledger.saved import ledger_record
 from fusionlab.ledger.views import default_views, is_staged, place, require_views, totals_by
 from fusionlab.testing.lowered import program_of
 from fusionlab.testing.noted import ledgers_of_test
+from fusionlab.units import counted
 
 LIBRARY = frozenset(
     {"gemm", "triangular-solve", "factorisation", "attention", "sort", "rng", "fft", "collective", "custom"}
@@ -127,8 +128,10 @@ class Ledger:
         unknown_trips = counts.unknown_trip_loops
         return "\n".join(
             [
-                f"{self.title}: {counts.dynamic_launches:,} launches of {counts.static_launches:,} sites, "
-                f"{counts.dynamic_copies:,} copies and memsets, {self.temp_bytes / 2**20:,.1f} MiB temp "
+                f"{self.title}: {counted(counts.dynamic_launches, 'launch', 'launches')} of "
+                f"{counted(counts.static_launches, 'site', 'sites')}, "
+                f"{counted(counts.dynamic_copies, 'copy or memset', 'copies and memsets')}, "
+                f"{size_words(self.temp_bytes)} of temp memory "
                 f"(launches: {counts.launch_source})",
                 *([f"loops of unknown trip count, taken as one trip: {unknown_trips}"] if unknown_trips else []),
                 *(
@@ -221,7 +224,9 @@ def assert_launches(fn: Any, args: Sequence[Any] = (), *, at_most: int, target: 
     if made.counts.unknown_trip_loops:
         raise made._failure("its launches are not known: a loop has no known trip count", made.rows)
     if made.dynamic_launches > at_most:
-        raise made._failure(f"{made.dynamic_launches:,} launches, at most {at_most:,} allowed", made.rows)
+        raise made._failure(
+            f"{counted(made.dynamic_launches, 'launch', 'launches')}, at most {at_most:,} allowed", made.rows
+        )
     return made
 
 
@@ -306,6 +311,6 @@ def assert_fused(
         reasons = dict.fromkeys(
             f"XLA kept {one.kernel}{f' ({one.source})' * bool(one.source)} apart: {one.cause}" for one in found
         )
-        what = f"scope {scope} is {count:,} launches beside libraries', at most {at_most:,} allowed"
+        what = f"scope {scope} is {counted(count, 'launch', 'launches')} beside libraries', at most {at_most:,} allowed"
         raise made._failure(what, rows, reasons)
     return made

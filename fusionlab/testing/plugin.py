@@ -34,18 +34,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a summary that could not be written when a difference is found."""
+    summary = _summary(config)
+    if summary is not None and (summary.is_dir() or not summary.parent.is_dir()):
+        raise pytest.UsageError(
+            f"--fusionlab-summary {config.getoption('--fusionlab-summary')}: "
+            + ("is a folder; name a file" if summary.is_dir() else f"there is no folder {summary.parent}; make it")
+        )
+
+
+def _summary(config: pytest.Config) -> Path | None:
+    """The file of ``--fusionlab-summary``."""
+    given = config.getoption("--fusionlab-summary")
+    return None if given is None else Path(config.invocation_params.dir, given)
+
+
 @pytest.fixture
 def recorded_ledger(request: pytest.FixtureRequest) -> Iterator[RecordedLedgers]:
     """``recorded_ledger(fn, args, target="a100")``: compare the launches and memory of ``fn`` with the record."""
     from fusionlab.testing.recorded import RecordedLedgers, record_path
 
     node, option = request.node, request.config.getoption
-    summary = option("--fusionlab-summary")
     found = RecordedLedgers(
         node.nodeid,
         record_path(node.path, node.nodeid.partition("::")[2]),
         update=option("--fusionlab-update"),
-        summary=None if summary is None else Path(request.config.invocation_params.dir, summary),
+        summary=_summary(request.config),
     )
     yield found
     node.user_properties += [(_NOTICE, line) for line in found.notices]

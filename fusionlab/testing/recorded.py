@@ -63,7 +63,7 @@ class RecordedLedgers:
         if key not in recorded:
             others = f" ({', '.join(recorded)} is there)" if recorded else ""
             raise AssertionError(f"no ledger of {key} is recorded{others}; write it: {self._command}")
-        before = read_compared(recorded[key], str(self.path), key)
+        before = read_compared(recorded[key], str(self.path), key, f"write it again: {self._command}")
         self._require_same(compare_ledgers(before, ledger_record(made.compiled)), made, key)
         return made
 

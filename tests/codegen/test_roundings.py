@@ -53,8 +53,10 @@ def test_what_cancels_moves_with_it(moved):
         lambda x: x[::-1] + 2.5 * x,  # sums of two are as they are
         lambda x: jnp.maximum(jnp.sin(x), jnp.sin(x)) - jnp.sin(x),  # equal values stay equal
         lambda x: jnp.sin(x * 0),  # zeros
-        lambda x: jnp.floor(jnp.round(x * 6) * 2 / 2),  # integers of integers
-        lambda x: jnp.zeros(5).at[jnp.arange(5)].set((jnp.round(x) == x).sum() / 1.0),
+        lambda x: jnp.floor(x / x) + jnp.round(jnp.round(x * 6) / 2),  # no jump is a rounding
+        lambda x: jnp.where(jnp.tanh(20.3 + jnp.abs(x)) >= 1, 5.0, x),
+        lambda x: jnp.where(x @ jnp.eye(41) == x, 2.0, x),
+        lambda x: jnp.sort(jnp.abs(jnp.round(x) / 2)).argmax() * x,
         lambda x: (jnp.sin(x) > 2).astype(x.dtype),
         lambda x: jnp.max(x),
     ],

@@ -130,6 +130,28 @@ def test_slopes_at_the_end_of_a_tanh_may_be_multiples_of_a_rounding(far, lowered
     assert verdicts == ["equal", "within-bound", "different", "different"]
 
 
+WRONG_IN_FLOAT64 = {
+    "narrow-part": (
+        lambda x: (jnp.tanh(x).astype(jnp.bfloat16) * 2).astype(x.dtype) + jnp.sin(x),
+        lambda x: (jnp.tanh(x).astype(jnp.bfloat16) * 2.02).astype(x.dtype) + jnp.sin(x),
+    ),
+    "ties": (lambda x: jnp.round(jnp.round(4 * x) / 2), lambda x: jnp.floor(jnp.round(4 * x) / 2 + 0.5)),
+    "floor": (lambda x: jnp.floor(x / x) + x, lambda x: jnp.floor(x / x) + 1 + x),
+    "saturated-guard": (lambda x: jnp.where(jnp.tanh(20.3 + jnp.abs(x)) >= 1, 5.0, x), lambda x: x),
+    "guard-of-a-product": (lambda x: jnp.where(x @ jnp.eye(6) == x, 2.0, x), lambda x: x),
+    "guard-of-a-quotient": (lambda x: jnp.where(x / x.max(1, keepdims=True) == 1, 5.0, x), lambda x: x),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_IN_FLOAT64)
+def test_roundings_excuse_no_jump_and_no_narrow_part(name, lowered):
+    """Each passed where intermediate results were rounded otherwise and ran again."""
+    x = np.linspace(0.1, 2.0, 24).reshape(4, 6)
+    with jax.enable_x64(True):
+        right, wrong = (lowered(function, x) for function in WRONG_IN_FLOAT64[name])
+    assert check_programs(right, wrong, [Sample("seed 1", (x,))]).verdict == "different"
+
+
 def test_an_ill_conditioned_walker_allows_no_narrowed_part_at_the_others(lowered):
     """(1e5 + x) - 1e5 loses roundings of 1e5 at the first row, and nothing elsewhere."""
 

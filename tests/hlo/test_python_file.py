@@ -173,6 +173,22 @@ def test_errors_say_what_and_where(reference, args, said, program):
     assert "Traceback" not in str(caught.value)
 
 
+@pytest.mark.skipif(jax.default_backend() == "gpu", reason="JAX lowers callbacks for the GPU that is attached")
+def test_a_callback_is_lowered_for_the_platform_that_is_attached(program):
+    """JAX's own error blames the platform of a backend; the callback may be inside a loop."""
+    text = (
+        "import jax\ndef f(x):\n    def body(i, y):\n        return jax.pure_callback(abs, y, y)\n"
+        "    return jax.lax.fori_loop(0, 3, body, x)\n"
+    )
+    assert types(program("own.py:f", "f32[2]", own=text).outputs) == ["2xf32"]
+    said = (
+        r"own.py:f: Python is called while the program runs \(pure_callback at own.py:4.*\), and JAX cannot lower that "
+        r"for cuda, which is not attached; give the target cpu \(--target cpu\)"
+    )
+    with pytest.raises(InputError, match=said):
+        program("own.py:f", "f32[2]", own=text, platforms=("cuda",))
+
+
 @pytest.mark.parametrize(
     ("text", "why", "at"),
     [
@@ -198,3 +214,34 @@ def test_shapes_of_every_kind():
     found = parse_shapes("f32[8, 3],i32[] pred[2]\ns8[0] key key[2]")
     assert [str(one.dtype) for one in found] == ["float32", "int32", "bool", "int8", "key<fry>", "key<fry>"]
     assert [one.shape for one in found] == [(8, 3), (), (2,), (0,), (), (2,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def f(x):\n    yield x\n", "is a generator or a coroutine, which JAX does not trace"),
+        ("async def f(x):\n    return x\n", "is a generator or a coroutine, which JAX does not trace"),
+        (
+            "class Odd:\n    def __call__(self, x): return x\n"
+            "    def __getattr__(self, name): raise RuntimeError(name)\nf = Odd()\n",
+            "RuntimeError",
+        ),
+    ],
+)
+def test_what_a_users_object_raises_is_the_users(text, said, program):
+    with pytest.raises(InputError, match=said):
+        program("odd.py:f", "f32[3]", odd=text)
+
+
+def test_the_file_sees_its_own_name_as_the_only_argument(program):
+    text = (
+        "import sys\nassert len(sys.argv) == 1 and sys.argv[0].endswith('own.py'), sys.argv\ndef f(x): return x * 2\n"
+    )
+    before = list(sys.argv)
+    assert types(program("own.py:f", "f32[3]", own=text).outputs) == ["3xf32"]
+    assert sys.argv == before
+
+
+def test_an_extent_beyond_any_memory_is_refused_where_another_is_0():
+    with pytest.raises(InputError, match="more elements than any memory holds"):
+        parse_shapes("f32[99999999999999999999,0]")

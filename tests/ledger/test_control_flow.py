@@ -24,7 +24,9 @@ from fusionlab.ledger.launch_rows import launch_rows
 from fusionlab.ledger.ledger import launches
 from fusionlab.ledger.origins import Origins
 from fusionlab.ledger.saved import read_ledger
+from fusionlab.ledger.thunks import captured_control
 from fusionlab.report.tables.control_flow import control_lines
+from tests.ledger.by_hand import compiled_of, text_of
 from tests.optional_packages import needs_the_cuda_plugin
 
 pytestmark = pytest.mark.usefixtures("compile_cache")
@@ -105,7 +107,41 @@ def test_a_conditional_in_a_loop_goes_to_the_host_in_each_trip(facts):
         return lax.fori_loop(0, 7, lambda _, s: one_branch(s), x)
 
     (found,) = of_kind(facts(function, "a100")[1], HOST_TRIP)
-    assert (found.runs, "to the host 7 times" in found.words) == (7, True)
+    assert (found.runs, "to the host in each of 7 trips of while" in found.words) == (7, True)
+
+
+@needs_the_cuda_plugin
+def test_a_conditional_in_a_loop_of_unknown_trip_count_goes_to_the_host_in_each_trip(facts):
+    def function(x):
+        return lax.while_loop(lambda s: jnp.sum(s) < 10, one_branch, x)
+
+    (found,) = (one for one in of_kind(facts(function, "a100")[1], HOST_TRIP) if one.loop)
+    assert found.name.startswith("cond")
+    assert "to the host in each trip of while" in found.words
+
+
+@needs_the_cuda_plugin
+def test_a_round_trip_is_certain_only_where_xla_says_what_a_cuda_graph_holds(facts):
+    compiled, _ = facts(until, "a100")
+
+    def words(captured):
+        found = dataclasses.replace(compiled, captured_thunks=captured)
+        return [one.words for one in control_facts(found, Origins(found.module)) if one.kind == HOST_TRIP]
+
+    (unknown,) = words("")
+    assert unknown.endswith("the host waits for it, unless a CUDA graph holds it")
+    (alone,) = words(compiled.thunk_sequence)
+    assert alone.endswith("the host waits for it")
+    inside = "".join(f"    {line}\n" for line in compiled.thunk_sequence.splitlines())
+    assert words(f"900: kCommandBuffer [x]\n{inside}") == []
+    (of_another,) = words("000: kCopy [x] kCopy\n")
+    assert of_another == unknown
+
+
+def test_what_a_cuda_graph_holds_is_unknown_without_a_list_that_can_be_read():
+    assert captured_control(compiled_of("")) is None
+    assert captured_control(compiled_of("", captured_thunks="not a thunk")) is None
+    assert captured_control(compiled_of("", captured_thunks="000: kCopy [x] kCopy\n")) == ()
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -126,6 +162,26 @@ def test_a_branch_without_a_kernel_has_its_name_from_the_others(facts, target):
     assert {one.split(" has ")[0] for one in fact.words.split("; ")[1:]} == {"branch_0_fun", "branch_2_fun"}
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_branches_without_named_ops_have_names_in_the_order_of_jax(facts, target):
+    def function(x):
+        return lax.cond(x[0, 0] > 0, lambda a: a, lambda a: a.T, x)
+
+    (fact,) = of_kind(facts(function, target)[1], BRANCHES)
+    assert all(name in fact.words for name in ("branch_0_fun", "branch_1_fun"))
+    assert not any(label in fact.words for label in ("true_branch", "false_branch"))
+
+
+@needs_the_cuda_plugin
+def test_the_ops_of_a_branch_name_it_before_its_order_does(facts):
+    compiled, found = facts(one_branch, "a100")
+    swapped = compiled.optimized_hlo.replace("branch_0_fun", "-").replace("branch_1_fun", "branch_0_fun")
+    swapped = dataclasses.replace(compiled, optimized_hlo=swapped.replace("-/", "branch_1_fun/"))
+    (fact,) = of_kind(found, BRANCHES)
+    (other,) = of_kind(control_facts(swapped, Origins(swapped.module)), BRANCHES)
+    assert other.words.replace("_0_", "_?_").replace("_1_", "_0_").replace("_?_", "_1_") == fact.words
+
+
 @needs_the_cuda_plugin
 def test_branches_of_text_and_of_the_thunk_list_have_the_same_labels(facts):
     compiled, _ = facts(one_branch, "a100")
@@ -142,6 +198,27 @@ def test_a_batched_cond_runs_every_branch_and_a_where_is_none(facts, target):
     assert fact.source.startswith("test_control_flow.py:")
     assert of_kind(facts(where, target)[1], EVERY_BRANCH) == []
     assert of_kind(facts(one_branch, target)[1], EVERY_BRANCH) == []
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_selection_of_the_program_itself_is_no_batched_cond(facts, target):
+    def select(x):
+        return jnp.select([x > 0, x < -1], [jnp.sin(x), jnp.cumsum(x, 1)], 0.0)
+
+    def select_n(x):
+        return lax.select_n(jnp.int32(jnp.abs(x)) % 3, jnp.sin(x), jnp.tanh(x), x)
+
+    for function in (select, select_n):
+        assert of_kind(facts(function, target)[1], EVERY_BRANCH) == []
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_batched_switch_of_two_branches_runs_both(facts, target):
+    def function(x):
+        return jax.vmap(lambda v: lax.switch((v[0] > 0).astype(int), [jnp.sin, jnp.tanh], v))(x)
+
+    (fact,) = of_kind(facts(function, target)[1], EVERY_BRANCH)
+    assert "a batched cond or switch" in fact.words
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -164,6 +241,16 @@ def test_copies_per_trip_are_those_inside_of_loops(facts, target):
     assert {one.runs for one in copies} == {8}
     assert any("1.0 KiB copied in each of 8 trips of while" in one.words for one in copies)
     assert of_kind(facts(lambda x: jnp.sort(x), target)[1], COPY_PER_TRIP) == []
+
+
+def test_an_update_is_the_cause_of_the_copy_that_it_updates_alone():
+    compiled = compiled_of(text_of("copy_and_update.hlo"))
+    copies = of_kind(control_facts(compiled, Origins(compiled.module)), COPY_PER_TRIP)
+    assert {one.name: one.words.partition(" in each of 8 trips of loop")[2] for one in copies} == {
+        "copy.updated": ": update updates it in place (from the loop's state)",
+        "copy.read": "",
+        "copy.index": "",
+    }
 
 
 def test_a_small_loop_of_the_cpu_is_one_kernel(facts):

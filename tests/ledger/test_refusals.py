@@ -10,8 +10,9 @@ import pytest
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.ledger.fusion_steps import SLOWER, FusionStep, read_labels, read_steps
-from fusionlab.ledger.refusals import boundary_bytes, refusals
+from fusionlab.ledger.refusals import Coverage, boundary_bytes, refusals
 from tests.ledger.by_hand import compiled_of, text_of
+from tests.optional_packages import needs_the_cuda_plugin
 
 
 def step(kind, **fields):
@@ -112,6 +113,35 @@ def test_a_result_is_no_refusal(reason):
     given = refusals(compiled_of(text, priority_fusion=dump, fused_hlo=text))
     assert [one.producer for one in given.found] == ["one"]
     assert (given.coverage.results, given.coverage.joined, given.coverage.launches_refused) == (1, 1, 1)
+
+
+@needs_the_cuda_plugin
+def test_the_result_of_a_library_call_is_no_refusal(lowered):
+    """Of the program, of a branch, and of a loop: whoever reads it is no kernel that XLA could fuse."""
+
+    def product(x):
+        return x @ x
+
+    def branch(x):
+        return jax.lax.cond(x[0, 0] > 0, lambda a: jnp.sin(a) @ a, lambda a: a, x)
+
+    def loop(x):
+        return jax.lax.fori_loop(0, 5, lambda _, s: jnp.sin(s) @ s, x)
+
+    def read(x):
+        return jnp.sin(x @ x)
+
+    def products(function):
+        program = lowered(function, jnp.ones((16, 16)), platform="cuda")
+        given = refusals(compile_program(program, load_target("a100")))
+        return [one for one in given.found if one.op == "dot_general"], given.coverage
+
+    assert products(product) == ([], Coverage(1, 0, 0, 0, 0, launches=1, launches_refused=0, results=1))
+    for function in (branch, loop):
+        found, coverage = products(function)
+        assert (found, coverage.results) == ([], 1)
+    [one], _ = products(read)
+    assert one.cause == "the producer is not fusible: library call __cublas$lt$matmul"
 
 
 def test_no_dump_no_refusals():

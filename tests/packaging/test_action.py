@@ -43,18 +43,21 @@ class Runner:
         inputs |= {name.replace("_", "-"): value for name, value in given.items()}
         for name in ("summary", "output"):
             (self.folder / name).write_text("")
-        failed = 0
+        failed, outcomes = 0, {}
         for step in ACTION["runs"]["steps"]:
-            wanted = self.value(step["if"], inputs)
+            wanted = self.value(step["if"], inputs, outcomes)
+            outcomes[step.get("id")] = "skipped"
             if wanted and (not failed or "cancelled()" in step["if"]):
                 code = self.step(step, inputs)
+                outcomes[step.get("id")] = "failure" if code else "success"
                 failed = failed or code
         return failed
 
-    def value(self, text, inputs):
+    def value(self, text, inputs, outcomes=None):
         """An expression of GitHub, of those that the action has."""
         (code,) = EXPRESSION.fullmatch(text).groups()
         code = re.sub(r"inputs\.([\w-]+)", lambda found: repr(inputs[found[1]]), code)
+        code = re.sub(r"steps\.(\w+)\.outcome", lambda found: repr(outcomes[found[1]]), code)
         code = code.replace("github.action_path", repr(str(ROOT))).replace("!cancelled()", "True")
         return eval(code.replace("&&", " and ").replace("||", " or "), {})
 
@@ -78,6 +81,14 @@ class Runner:
     @property
     def outputs(self):
         return dict(line.split("=", 1) for line in (self.folder / "output").read_text().splitlines())
+
+
+def python(folder, script):
+    """A Python in ``folder`` that runs a script of the shell instead."""
+    path = folder / "python"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
 
 
 @pytest.fixture
@@ -118,6 +129,32 @@ def test_a_side_that_cannot_be_read(runner):
     assert "give base and program, or tests" in runner.errors
 
 
+def test_a_crash_is_no_limit(runner):
+    """A Python without fusionlab ends with 1, as a limit does; it compares nothing."""
+    fake = python(runner.folder, 'echo "No module named fusionlab" >&2; exit 1')
+    assert runner.run(package="none", base="base.mlir", program="grown.mlir", python=fake) == 1
+    assert runner.outputs == {"result": "error"}
+    assert runner.summary == "### fusionlab diff: no comparison\n\n    No module named fusionlab\n"
+
+
+def test_nothing_is_compared_without_an_installation(runner):
+    fake = python(runner.folder, 'echo "$2" >>"$0.said"; exit 3')
+    assert runner.run(base="base.mlir", program="grown.mlir", tests="test_layers.py", python=fake) == 3
+    assert (runner.folder / "python.said").read_text() == "pip\n"
+    assert (runner.outputs, runner.summary) == ({}, "")
+
+
+def test_tests_of_several_lines_and_with_quotes(runner):
+    (runner.folder / "test_one.py").write_text("def test_a(): pass\ndef test_ab(): pass\ndef test_b(): pass\n")
+    (runner.folder / "test_two.py").write_text("def test_ab(): pass\n")
+    plugin = "-p fusionlab.testing.plugin -p no:cacheprovider"
+    given = {"package": "none", "python": sys.executable}
+    assert runner.run(**given, tests=f"{plugin}\ntest_one.py\ntest_two.py -k 'a and b' \n") == 0, runner.errors
+    assert "2 passed, 2 deselected" in runner.errors
+    assert runner.run(**given, tests="test_one.py -k 'a and b") == 2
+    assert "fusionlab: tests: No closing quotation" in runner.errors
+
+
 @pytest.mark.slow
 @needs_the_cuda_plugin
 def test_a_saved_ledger_without_a_target(runner):
@@ -147,13 +184,11 @@ def test_recorded_ledgers_are_tested(runner):
 
 def test_what_is_installed(runner):
     """pip is asked for the action's own folder, or for the package that is named."""
-    said = runner.folder / "python"
-    said.write_text('#!/bin/sh\nprintf "%s\\n" "$@" >"$0.said"\n')
-    said.chmod(0o755)
-    runner.run(python=str(said))
+    said = python(runner.folder, 'printf "%s\\n" "$@" >"$0.said"')
+    runner.run(python=said)
     pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     assert (runner.folder / "python.said").read_text().splitlines() == [*pip, f"{ROOT}[targets]"]
-    runner.run(python=str(said), package="fusionlab==0.1.0")
+    runner.run(python=said, package="fusionlab==0.1.0")
     assert (runner.folder / "python.said").read_text().splitlines() == [*pip, "fusionlab==0.1.0"]
 
 

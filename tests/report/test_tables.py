@@ -19,8 +19,8 @@ from fusionlab.report.tables import (
     print_rows,
 )
 from fusionlab.report.tables.programs import print_events, print_footprint, print_verdict
-from fusionlab.report.tables.records import peak_mib, print_run
-from fusionlab.units import BYTES, TIMES, fixed, flop_words, time_words, unit_for
+from fusionlab.report.tables.records import peak_words, print_run
+from fusionlab.units import BYTES, FLOPS, TIMES, counted, fixed, flop_words, time_words, unit_for
 from tests.measure.made import record, variant
 
 
@@ -77,7 +77,10 @@ def test_only_0_is_printed_as_0():
     assert [fixed(value, 2) for value in (0, 0.004, 0.006, -0.001, 1234.5)] == [
         "0", "<0.01", "0.01", ">-0.01", "1,234.50",
     ]  # fmt: skip
-    assert [flop_words(flops) for flops in (0, 96, 8.2e6, 352e9)] == ["0 FLOP", "96 FLOP", "8.2 MFLOP", "352.0 GFLOP"]
+    assert [flop_words(flops) for flops in (0, 96, 8.2e6, 352e9, 4.5e12)] == [
+        "0 FLOP", "96 FLOP", "8.2 MFLOP", "352.0 GFLOP", "4.5 TFLOP",
+    ]  # fmt: skip
+    assert [counted(count, "copy", "copies") for count in (0, 1, 1000)] == ["0 copies", "1 copy", "1,000 copies"]
     assert [time_words(us) for us in (0.08, 12, 1250)] == ["80.0 ns", "12.0 us", "1.25 ms"]
 
 
@@ -161,9 +164,10 @@ def test_on_a_narrow_terminal_no_number_is_cut(width, words):
 
 def test_the_largest_value_of_a_column_decides_its_unit():
     assert [unit_for(most, BYTES)[0] for most in (0, 5, 3e4, 2**20, 2**30 - 1, 2**30, 2**50)] == [
-        "GiB", "KiB", "KiB", "MiB", "MiB", "GiB", "GiB",
+        "KiB", "KiB", "KiB", "MiB", "MiB", "GiB", "TiB",
     ]  # fmt: skip
-    assert [unit_for(most, TIMES)[0] for most in (None, 0.2, 999, 1000)] == ["ms", "us", "us", "ms"]
+    assert [unit_for(most, FLOPS)[0] for most in (0, 2e12, 3e15)] == ["kFLOP", "TFLOP", "PFLOP"]
+    assert [unit_for(most, TIMES)[0] for most in (None, 0, 0.2, 999, 1000)] == ["ms", "us", "us", "us", "ms"]
     assert milliseconds(12.5, per=unit_for(12.5, TIMES)[1]) == "12.50"
 
 
@@ -193,9 +197,9 @@ def test_text_and_markdown_come_from_one_declaration(console):
 
 
 def test_memory_is_the_allocators_peak_and_else_named_as_buffer_assignment():
-    assert peak_mib({"peak_bytes": 3 * 2**20, "assigned_bytes": 2**20}) == "3.0"
-    assert peak_mib({"peak_bytes": 0, "assigned_bytes": 2**20}) == "0"
-    assert peak_mib({"peak_bytes": None, "assigned_bytes": 2**20}) == "1.0 (XLA)"
+    assert peak_words({"peak_bytes": 3 * 2**20, "assigned_bytes": 2**20}) == "3.0 MiB"
+    assert peak_words({"peak_bytes": 0, "assigned_bytes": 2**20}) == "0 B"
+    assert peak_words({"peak_bytes": None, "assigned_bytes": 2**20}) == "1.0 MiB (XLA)"
 
 
 def run_on(**device):

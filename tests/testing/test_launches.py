@@ -54,7 +54,7 @@ def test_elementwise_ops_are_one_launch(fn):
     made = assert_launches(fn, args, at_most=1)
     assert (made.dynamic_launches, made.counts.static_launches, made.counts.dynamic_copies) == (1, 1, 0)
     assert made.compiled.target.name == "a100"
-    with pytest.raises(AssertionError, match=r"elementwise on a100: 1 launches, at most 0 allowed\n +1  \w+"):
+    with pytest.raises(AssertionError, match=r"elementwise on a100: 1 launch, at most 0 allowed\n +1  \w+"):
         assert_launches(fn, args, at_most=0)
 
 

@@ -30,8 +30,8 @@ def test_a_failing_test_shows_its_ledger_once(said):
     assert "5 failed, 2 passed, 1 error" in said, said
     assert said.count("fusionlab ledger of chosen") == 4
     assert "fusionlab ledger of other" not in said
-    assert said.count("chosen on cpu: 1 launches, at most 0 allowed") >= 2
-    assert said.count("chosen on cpu: 1 launches of 1 sites, 0 copies and memsets") == 3
+    assert said.count("chosen on cpu: 1 launch, at most 0 allowed") >= 2
+    assert said.count("chosen on cpu: 1 launch of 1 site, 0 copies and memsets, 0 B of temp memory ") == 3
     launch = r"1  \S+ \(elementwise, .*test_kernels.py:9\)  \| return jnp.tanh\(x\) \+ x"
     assert len(re.findall(launch, said)) == 5, "three sections, two messages"
 

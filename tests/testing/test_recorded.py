@@ -84,7 +84,7 @@ def test_a_record_can_be_read(record):
 def test_a_record_has_what_a_comparison_reads(target):
     """The comparison of what is recorded is that of the ledgers."""
     whole = [ledger_record(ledger(fn, (X,), target=target).compiled) for fn in (smooth, twice)]
-    read = [read_compared(json.loads(json.dumps(compared_part(one))), "record.json", "one") for one in whole]
+    read = [read_compared(json.loads(json.dumps(compared_part(one))), "record.json", "one", "") for one in whole]
     assert compare_ledgers(*read).to_json() == compare_ledgers(*whole).to_json()
     assert compare_ledgers(whole[0], read[0]).is_same
 
@@ -160,8 +160,25 @@ def test_two_functions_of_one_name(record):
 def test_a_damaged_record(record, content, message):
     found = record()
     found.path.write_text(content)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as caught:
         found(smooth, (X,), target="cpu")
+    command = "python -m pytest test_layers.py::test_smooth --fusionlab-update"
+    assert str(caught.value).endswith(f"; write it again: {command}")
+
+
+@pytest.mark.parametrize(
+    ("summary", "said"), [("none/s.md", r"there is no folder .*/none; make it"), (".", "is a folder; name a file")]
+)
+def test_a_summary_that_cannot_be_written(tmp_path, summary, said):
+    """pytest ends before any test, also where records are written."""
+    (tmp_path / "test_one.py").write_text("def test_one():\n    pass\n")
+    plugins = ["-p", "fusionlab.testing.plugin", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *plugins, "--fusionlab-update", "--fusionlab-summary", summary]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert re.search(f"ERROR: --fusionlab-summary {re.escape(summary)}: {said}", done.stdout + done.stderr)
+    assert "passed" not in done.stdout
 
 
 def test_tests_have_paths_of_their_own(tmp_path):

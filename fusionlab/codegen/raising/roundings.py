@@ -1,66 +1,79 @@
-"""A program whose results are rounded otherwise: how far it is from its truth without a wider type.
+"""How far the results of a program move where its intermediate ones are rounded otherwise, to first order.
 
-    %y = f(%x)       -->       y = f(x) (1 + h eps)     h = 1 or -1, by the bits of y and a seed
+    %y = f(%x)      -->      y = f(x) (1 + h eps t)      h = 1 or -1, by the bits of y and a seed; moved by d/dt at 0
 
-Functions, quotients, products of matrices and sums are rounded otherwise, as another library or order of terms would.
-Equal values stay equal, zeros stay zeros, and integers computed of integers stay what they are: a tie, a guard and an
-index are no matter of rounding (after CESTAC, Vignes 1974, which rounds at random what is not exact).
+Functions, quotients, products of matrices and sums are rounded otherwise, as another library or another order of terms
+would. Comparisons, floors and branches are those of the program: their derivative is 0, so that no jump counts as a
+rounding. (CESTAC, Vignes 1974, rounds at random and runs again; there a test of equality is decided otherwise.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
+from fusionlab.codegen.raising import RaiseError, raise_program
 from fusionlab.codegen.raising.devices import RaisingOfAllDevices
+from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node, Value, walk
 
-_UNSIGNED = {"float64": jnp.uint64, "float32": jnp.uint32}
-_MIX = {"float64": 0x9E3779B97F4A7C15, "float32": 0x9E3779B1}
-"""Odd multipliers near 2^bits over the golden ratio (Knuth, The Art of Computer Programming 3, 6.4)."""
+_MIX = 0x9E3779B97F4A7C15
+"""An odd multiplier near 2^64 over the golden ratio (Knuth, The Art of Computer Programming 3, 6.4)."""
 
 
 @dataclass(frozen=True)
 class RaisingWithRoundings(RaisingOfAllDevices):
-    """Raises as Raising does; results of float32 or wider are rounded otherwise, one way for each ``seed`` (uint32)."""
+    """Raises as Raising does, in float64; results are ``step`` roundings up or down, one way for each ``seed``."""
 
     seed: Any = 0
+    step: Any = 0.0
 
     def node(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
-        """As Raising's, rounded otherwise."""
+        """As Raising's, ``step`` roundings away."""
         results = super().node(node, environment)
-        if not _is_rounded(node):
-            return results
-        operands = [environment[value] for value in node.operands]
-        return [self._rounded(result, _are_integers(operands, result)) for result in results]
+        return [self._moved(result) for result in results] if _is_rounded(node) else results
 
-    def _rounded(self, result: Any, exact: Any) -> Any:
+    def _moved(self, result: Any) -> Any:
         if jnp.issubdtype(result.dtype, jnp.complexfloating):
-            real, imaginary = jnp.real(result), jnp.imag(result)
-            first, second = self._signed_eps(real), self._signed_eps(imaginary)
-            if first is None or second is None:
-                return result
-            moved = real + first * real - second * imaginary, imaginary + first * imaginary + second * real
-            parts = (jnp.where((of == 0) | exact, of, to) for of, to in zip((real, imaginary), moved, strict=True))
-            return lax.complex(*parts)
-        step = self._signed_eps(result)
-        return result if step is None else jnp.where(exact, result, result + step * result)
+            relative = lax.complex(self._roundings(jnp.real(result)), self._roundings(jnp.imag(result)))
+        elif jnp.issubdtype(result.dtype, jnp.floating):
+            relative = self._roundings(result)
+        else:
+            return result
+        return result + relative * result
 
-    def _signed_eps(self, array: Any) -> Any:
-        """The rounding of each element, with a sign by its bits; None for no float or a narrow one."""
-        name = array.dtype.name
-        if name not in _UNSIGNED:
-            return None
-        bits = lax.bitcast_convert_type(array, _UNSIGNED[name])
-        odd = jnp.asarray(_MIX[name], bits.dtype)
-        mixed = (bits + (jnp.asarray(self.seed, bits.dtype) + 1) * odd) * odd
-        up = mixed >> (bits.dtype.itemsize * 8 - 1)
+    def _roundings(self, array: Any) -> Any:
+        """``step`` times the epsilon, with a sign by the bits of each element."""
+        bits = lax.bitcast_convert_type(lax.stop_gradient(array), jnp.uint64)
+        odd = jnp.asarray(_MIX, jnp.uint64)
+        up = (bits + (jnp.asarray(self.seed, jnp.uint64) + 1) * odd) * odd >> 63
         eps = jnp.finfo(array.dtype).eps
-        return jnp.where(up == 1, eps, -eps).astype(array.dtype)
+        return self.step * jnp.where(up == 1, eps, -eps)
+
+
+def roundings_of_program(program: Program) -> Callable[..., tuple[Any, ...]]:
+    """A JAX callable from a seed and flat float64 arguments to the results, each moved to first order.
+
+    RaiseError where the program cannot be raised or differentiated.
+    """
+
+    def call(seed: Any, *arrays: Any) -> tuple[Any, ...]:
+        def results(step: Any) -> tuple[Any, ...]:
+            return raise_program(program, RaisingWithRoundings(widen=True, seed=seed, step=step))(*arrays)
+
+        try:
+            plain, tangents = jax.jvp(results, (0.0,), (1.0,))
+        except (NotImplementedError, TypeError, ValueError) as error:
+            raise RaiseError(f"no derivative by roundings: {error}") from error
+        pairs = zip(plain, tangents, strict=True)
+        return tuple(of + by if jnp.issubdtype(of.dtype, jnp.inexact) else of for of, by in pairs)
+
+    return call
 
 
 def _is_rounded(node: Node) -> bool:
@@ -69,14 +82,3 @@ def _is_rounded(node: Node) -> bool:
         return True
     inner = {each.op.mnemonic for each in walk([node])} if node.op.family == "reduction" else set()
     return bool(inner & {"add", "multiply"})
-
-
-def _are_integers(operands: Sequence[Any], result: Any) -> Any:
-    """Where ``result`` is an integer computed of integers: of the same elements, or else of all of them."""
-    exact = jnp.asarray(True)
-    for array in (*operands, result):
-        if not jnp.issubdtype(array.dtype, jnp.inexact):
-            continue
-        whole = (jnp.round(array) == array) if not jnp.iscomplexobj(array) else jnp.asarray(False)
-        exact = exact & (whole if whole.shape == result.shape else jnp.all(whole))
-    return exact

@@ -18,6 +18,8 @@ from typing import Any
 
 import lark
 
+from fusionlab.hlo.frames import is_of_user
+
 _CALLEES = ("calls", "to_apply", "condition", "body", "branch_computations", "called_computations",
             "true_computation", "false_computation", "select", "scatter")  # fmt: skip
 
@@ -238,6 +240,9 @@ class HloModule:
 
     def callers_of(self, instruction: Instruction) -> Iterator[tuple[str, int]]:
         """File and line of the user frames that made the instruction, innermost first; one where XLA has no more."""
+        return (place for place in self._frames_of(instruction) if is_of_user(place[0]))
+
+    def _frames_of(self, instruction: Instruction) -> Iterator[tuple[str, int]]:
         metadata = instruction.metadata
         if "source_file" in metadata:
             yield metadata["source_file"], int(metadata.get("source_line", "0"))

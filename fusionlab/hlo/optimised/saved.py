@@ -63,6 +63,7 @@ def content_as_saved(content: bytes, path: Path) -> HloFile | Program:
 
 def _hlo(content: bytes, path: Path) -> HloFile | Program:
     """The HLO ``content``: a protobuf and XLA's short print are first read, and printed in full, by XLA itself."""
+    content = content.removeprefix(b"\xef\xbb\xbf")  # XLA's readers know no byte order mark
     text = content.decode("utf-8", "replace")
     try:
         if is_hlo_protobuf(content) or (_SHORT.search(text) and not _FULL.search(text)):
@@ -96,11 +97,12 @@ def _unoptimised(content: bytes, path: Path, module: HloModule) -> Program:
         raise NotStudied(str(path), found.what, found.where, content) from None
     except Unreadable as error:
         raise InputError(f"{path}: {error}") from None
-    _log.warning("%s: HLO before XLA's optimisation: read as StableHLO, and compiled", path)
     try:
-        return Program.of_foreign_bytes(bytecode, path)
+        program = Program.of_foreign_bytes(bytecode, path)
     except NotStudied as found:  # the file is the HLO, not its conversion
         raise NotStudied(found.path, found.what, found.where, content) from None
+    _log.warning("%s: HLO before XLA's optimisation: read as StableHLO, and compiled", path)
+    return program
 
 
 def _exported(path: Path, content: bytes) -> Program | None:

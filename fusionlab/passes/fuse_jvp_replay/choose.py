@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
-from fusionlab.bytesize import UNBOUNDED, ByteSize, size_words
+from fusionlab.bytesize import MIB, UNBOUNDED, ByteSize, size_words
 from fusionlab.errors import InputError
 from fusionlab.hlo.cost import live_bytes
 from fusionlab.hlo.program import Program, program_view
@@ -42,7 +42,7 @@ from fusionlab.units import flop_words, time_words
 
 _MOST_PARTS = 64
 _FORWARD_RATIO, _FALLBACK_RATIO = 4, 1.5
-_ALWAYS_ADMITTED = ByteSize(16 * 2**20)
+_ALWAYS_ADMITTED = ByteSize(16 * MIB)
 _NO_REPLAY = "there is no replay in it: its program has no loop, and no sum over an identity's rows or unit vectors"
 
 
@@ -111,8 +111,7 @@ class _MemoryLimit:
 
     def _multiple(self, ratio: float) -> ByteSize:
         assert self.setting.temp_bytes is not None
-        mib = 2**20
-        return max(_ALWAYS_ADMITTED, ByteSize(ratio * self.setting.temp_bytes(self.program) // mib * mib))
+        return max(_ALWAYS_ADMITTED, ByteSize(ratio * self.setting.temp_bytes(self.program) // MIB * MIB))
 
     def is_little(self, program: Program) -> bool:
         """True if what ``program`` holds is always admitted, or there is nothing to compare it with."""

@@ -48,7 +48,8 @@ class Evaluation:
     """The walkers that are evaluated, and how: what identifications of a sum share.
 
     ``subject`` is the name of the sum in messages, ``walkers`` the number of leading axes of ``x``. ``marks`` are the
-    axes that count walkers along each leading axis that can be resized.
+    axes that count walkers along each leading axis that can be resized. ``of_several`` groups of outputs: what is too
+    large for all together is not for each.
     """
 
     subject: str
@@ -62,6 +63,7 @@ class Evaluation:
     one: Raising
     subgradients: Mapping[Value, int]
     prepared: Prepared
+    of_several: bool
 
     def view_of(
         self, results: Callable[..., Any], more: Sequence[tuple[int, ...]] = (), inputs: Sequence[Value] | None = None
@@ -95,7 +97,7 @@ class Evaluation:
         if size > MOST_ELEMENTS:
             held = f"{size:,} numbers are held at once, more than {MOST_ELEMENTS:,}"
             reason = f"{self.subject} is too large to be identified: {held}"
-            raise Refusal(Ground.TOO_LARGE, reason, is_final=True)
+            raise Refusal(Ground.TOO_LARGE, reason, is_final=not self.of_several)
         draws, some = len(field.seeds), max(AT_ONCE // max(size, 1), 1)
         integers = self.prepared.integers_of(lowered)
         field = type(field)(field.p, field.seeds, integers)

@@ -47,10 +47,11 @@ class ProductTrial(Evaluation):
         numbers: ValueNumbers,
         deadline: float,
         resize: bool = True,
+        of_several: bool = False,
     ) -> None:
         self.subject = subject_of(places)
         self.flat, self.places, self.x, self.walkers, self.outputs = flat, places, x, leading, list(outputs)
-        self.deadline, self.prepared = deadline, Prepared()
+        self.deadline, self.prepared, self.of_several = deadline, Prepared(), of_several
         self.coordinates = coordinates_of(flat, x, leading)
         self.constants = [seed.value for place in places if place.loop is None for seed in place.seeds]
         self.gradients = self._possible_gradients()

@@ -19,7 +19,7 @@ from fusionlab.passes.refusals import NO_MATCH, Ground, Refusal, collected
 _MOST_SEEDS = 4
 _OF_PROGRAM = (
     Ground.WALKERS_TOLD_APART, Ground.AXES_MISTAKEN, Ground.NO_EXACT_MEANING, Ground.NO_RULE, Ground.NO_DERIVATIVE,
-    Ground.OPAQUE_CALL, Ground.SHARDED, Ground.ALGORITHM,
+    Ground.OPAQUE_CALL, Ground.SHARDED, Ground.ALGORITHM, Ground.TOO_LARGE,
 )  # fmt: skip
 """What a program of few walkers or many outputs may be refused for, and that of all walkers or fewer outputs not."""
 
@@ -59,7 +59,8 @@ def _of_outputs(
     yield from _of_group(partial(made, outputs=first), places, reasons)
     before = len(reasons)
     if rest:
-        yield from _of_group(partial(made, outputs=[value for group in rest for value in group]), places, reasons)
+        together = [value for group in rest for value in group]
+        yield from _of_group(partial(made, outputs=together, of_several=len(rest) > 1), places, reasons)
     if len(rest) > 1 and any(reason.ground in _OF_PROGRAM for reason in reasons[before:]):
         for group in rest:
             yield from _of_group(partial(made, outputs=group), places, reasons)

@@ -18,6 +18,7 @@ from fusionlab.report.pictures.looks import (
     family_colour,
     family_mark,
 )
+from fusionlab.units import BYTES, FLOPS, three_digits
 
 WIDTHS = (172, 40, 80, 64, 84)
 """Points of the columns of a block of fixed size, so that a layout can rely on them."""
@@ -47,23 +48,12 @@ def quoted(content: object) -> str:
 
 def bytes_text(size: float) -> str:
     """A size with three digits: ``0``, ``12.5 KiB``, ``880 MiB``."""
-    return _scaled(size, 1024.0, ("B", "KiB", "MiB", "GiB", "TiB"))
+    return three_digits(size, BYTES, "B")
 
 
 def flops_text(flops: float) -> str:
     """A count of FLOPs with three digits: ``11.6 GFLOP``."""
-    return _scaled(flops, 1000.0, ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"))
-
-
-def _scaled(amount: float, step: float, units: tuple[str, ...]) -> str:
-    if not amount:
-        return "0"
-    index = 0
-    while amount >= 999.5 and index < len(units) - 1:
-        amount /= step
-        index += 1
-    digits = 0 if index == 0 or amount >= 99.5 else 1 if amount >= 9.95 else 2
-    return f"{amount:,.{digits}f} {units[index]}"
+    return three_digits(flops, FLOPS, "FLOP")
 
 
 def pen_width(size: int, most: int) -> float:

@@ -7,17 +7,18 @@ from typing import Any
 
 from rich.console import Console
 
+from fusionlab.bytesize import size_words
 from fusionlab.measure.calibration import Calibration
 from fusionlab.measure.comparison import Comparison, Timed, compiler_of, kernels_of, measured_by
 from fusionlab.measure.intervals import Interval
 from fusionlab.report.tables import UNKNOWN, Cell, Table, field, note, number, shown
 
 
-def peak_mib(variant: Mapping[str, Any]) -> str:
-    """The allocator's peak in MiB; without one, XLA's buffer assignment, named so."""
+def peak_words(variant: Mapping[str, Any]) -> str:
+    """The allocator's peak; without one, XLA's buffer assignment, named so."""
     if variant["peak_bytes"] is None:
-        return f"{shown(variant['assigned_bytes'], 1, 2**20)} (XLA)"
-    return shown(variant["peak_bytes"], 1, 2**20)
+        return f"{size_words(variant['assigned_bytes'])} (XLA)"
+    return size_words(variant["peak_bytes"])
 
 
 def _interval(found: Mapping[str, Any] | None) -> str:
@@ -31,7 +32,7 @@ _VARIANT: tuple[tuple[str, Cell], ...] = (
     ("device ms", lambda one: shown(one["device_time"]["mean_us"], 3, 1e3)),
     ("/ first [95 %]", lambda one: _interval(one["device_time"]["ratio_interval"])),
     ("launches", number("dynamic_launches")),
-    ("peak MiB", peak_mib),
+    ("peak", peak_words),
     ("compile s", number("compile_s", 1)),
     ("check", field("verdict")),
 )
@@ -115,7 +116,7 @@ def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> No
             ("ms [95 %]", _median),
             (f"{of} / it [95 %]", _ratio),
             ("launches", _found(number("dynamic_launches"))),
-            ("peak MiB", _found(peak_mib)),
+            ("peak", _found(peak_words)),
             ("J per run", _found(number("energy_j", 3))),
             ("check", _found(field("verdict"))),
         )

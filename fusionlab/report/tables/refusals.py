@@ -7,7 +7,7 @@ from typing import Any
 
 from fusionlab.bytesize import size_words
 from fusionlab.ledger.refusals import FusionRefusal, boundary_bytes
-from fusionlab.report.tables import UNKNOWN, Table, milliseconds
+from fusionlab.report.tables import UNKNOWN, Table, shown
 from fusionlab.units import BYTES, TIMES, time_words, unit_for
 
 _MOST_READERS = 3
@@ -24,18 +24,18 @@ def cause_table(causes: Sequence[Mapping[str, Any]], title: str = "") -> Table:
             f"{group['cause']}{weighed(group['xla'])}",
             f"{group['refusals']:,}",
             f"{group['dynamic_launches']:,}",
-            milliseconds(group[what], per=per),
+            shown(group[what], 2, per),
         ]
         for group in causes
     ]
     return Table(title, ("cause", "refusals", "launches", f"boundary {unit}"), rows)
 
 
-def boundary_table(title: str, shown: Sequence[FusionRefusal], ops: Mapping[str, str]) -> Table:
+def boundary_table(title: str, found: Sequence[FusionRefusal], ops: Mapping[str, str]) -> Table:
     """A row per boundary: the kernel, its readers, the origin, the cause and the cost."""
     rows = [
         [one.kernel, readers_words(one), _op(one, ops), one.source, one.scope, one.cause + xla_times(one), _cost(one)]
-        for one in shown
+        for one in found
     ]
     return Table(title, ("kernel", "readers", "op", "source", "scope", "cause", "boundary"), rows, words=6)
 
@@ -44,9 +44,10 @@ def refusal_lines(one: FusionRefusal, ops: Mapping[str, str], *, staged: bool) -
     """One boundary in three lines: cost, kernel and readers; op and origin; cause."""
     runs = f"{one.dynamic_launches} x {size_words(one.result_bytes)}"
     where = f"stage {one.stage or '?'} {one.role}" if staged else f"{one.scope or '?'}, {one.transform or '?'}"
+    place = f" at {one.source}" if one.source else ""
     return [
         f"  {_cost(one)}  {one.kernel} ({runs}) -> {readers_words(one)}",
-        f"      {_op(one, ops) or '?'} at {one.source or '?'}, {where}: {one.op_name}",
+        f"      {_op(one, ops) or '?'}{place}, {where}: {one.op_name}",
         f"      {one.cause}{xla_times(one)}",
     ]
 

@@ -13,6 +13,7 @@ from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.kernels.dot_chains.kernel import chain_kernel
 from fusionlab.codegen.raising import RaiseError, raise_nodes
 from fusionlab.codegen.targets import load_target
+from fusionlab.device_code.kernel_rows import kernel_table
 from fusionlab.hlo import lowering, ops
 from fusionlab.hlo.blocks import blocks_of
 from fusionlab.hlo.view import view_of
@@ -21,9 +22,10 @@ from fusionlab.passes.dot_chain_kernels import DotChainKernels
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.passes.refusals import Refusal
+from fusionlab.testing import assert_no_spills
 from fusionlab.workloads.catalogue import build
 from tests.codegen.kernels.random_chains import random_chain
-from tests.optional_packages import needs_the_cuda_plugin
+from tests.optional_packages import needs_ptxas, needs_the_cuda_plugin
 
 CUDA = Setting(platform="cuda")
 
@@ -358,6 +360,22 @@ def test_kernels_compile_for_an_absent_gpu(target, jet, rewritten):
 def fused_psiformer(dtype="float32"):
     workload = build("psiformer", "LiH", walkers=3, size="tiny", dtype=dtype, laplacian="replay")
     return run_pipeline(lowering.lower(workload, "cuda"), parse_pipeline("fuse-jvp-replay"), CUDA).program
+
+
+@needs_the_cuda_plugin
+@needs_ptxas
+@pytest.mark.parametrize(
+    ("molecule", "size"),
+    [pytest.param("LiH", "tiny", marks=pytest.mark.slow), pytest.param("CH4", "full", marks=pytest.mark.full)],
+)
+def test_kernels_of_a_network_hold_their_values_in_registers(molecule, size):
+    """docs/layout-passes.md: ten electrons, 64 features a head, take 233 registers a thread."""
+    workload = build("psiformer", molecule, walkers=16, size=size, laplacian="replay")
+    passes = parse_pipeline("fuse-jvp-replay,dot-chain-kernels")
+    after = run_pipeline(lowering.lower(workload, "cuda"), passes, CUDA).program
+    found = [row for row in kernel_table(assert_no_spills(after).compiled).rows if "dot_chain" in row.kernel]
+    assert found
+    assert all(row.resources.registers <= 240 for row in found)
 
 
 @pytest.mark.slow

@@ -103,6 +103,7 @@ def around(message):
 
 BEFORE = {
     "text": lambda: UNOPTIMISED.encode(),
+    "text after a byte order mark": lambda: b"\xef\xbb\xbf" + UNOPTIMISED.encode(),
     "module": lambda: protobuf(UNOPTIMISED),
     "HloProto": lambda: around(protobuf(UNOPTIMISED)),
     "snapshot": lambda: around(around(protobuf(UNOPTIMISED))),

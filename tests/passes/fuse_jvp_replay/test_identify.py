@@ -12,7 +12,8 @@ from fusionlab.hlo import lowering
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
 from fusionlab.passes.fuse_jvp_replay import evaluating
-from fusionlab.passes.interface import Setting
+from fusionlab.passes.interface import Applied, Setting
+from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 from fusionlab.workloads.catalogue import build
 
@@ -392,3 +393,37 @@ def test_taylor_coefficients_of_powers(power, returns_f, lowered, run_raised):
     result = SparsifyDirections().run(program, Setting())
     assert result.applied, result.events
     np.testing.assert_allclose(run_raised(result.program, [x])[0], truth, rtol=1e-9)
+
+
+def of_an_inner_value(x, w, v):
+    """The function is no value that nothing else is computed from; a hidden layer is one beside it."""
+    layers = [jnp.tanh(x @ w)]
+    layers += [jnp.tanh(layers[0] @ v)]
+
+    def log_psi(y):
+        return -(jnp.tanh(jnp.tanh(y @ w) @ v) ** 2).sum()
+
+    gradient, hessian = jax.linearize(jax.grad(log_psi), x)
+    eye = jnp.eye(len(x), dtype=x.dtype)
+    total = lax.fori_loop(0, len(x), lambda k, s: s + hessian(eye[k])[k], jnp.zeros((), x.dtype))
+    return total + gradient @ gradient, jnp.exp(-(layers[1] ** 2).sum()), layers[1]
+
+
+def test_outputs_that_are_too_large_together_are_tried_apart(lowered, monkeypatch):
+    random = np.random.default_rng(0).standard_normal
+    arrays = [random(shape).astype(np.float32) for shape in ((16, 6), (6, 24), (24, 24))]
+    program = lowered(jax.vmap(of_an_inner_value, (0, None, None)), *arrays)
+    sizes = []
+    real = evaluating.elements_at_once
+
+    def noted(*given):
+        sizes.append(real(*given))
+        return sizes[-1]
+
+    monkeypatch.setattr(evaluating, "elements_at_once", noted)
+    assert run_pipeline(program, parse_pipeline("fuse-jvp-replay"), Setting()).applied
+    together, fewer = max(sizes), sizes[-1]
+    assert fewer < together
+    monkeypatch.setattr(evaluating, "MOST_ELEMENTS", together - 1)
+    found = run_pipeline(program, parse_pipeline("fuse-jvp-replay"), Setting())
+    assert any(isinstance(event, Applied) and "Laplacian" in event.what for event in found.events), found.events
