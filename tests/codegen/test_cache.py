@@ -26,11 +26,11 @@ def compiles(monkeypatch):
     """Count compiles without XLA: what is under test is what happens around them."""
     calls = []
 
-    def fake(program, target, options, dump, serialize):
+    def fake(program, target, options, dump, serialize, fusions=False, ptx=False):
         calls.append(program.name)
         artifacts = {"x.txt": "text"} if dump else {}
         made = compiled_of("HloModule é", "001: kCopy", compile_s=0.25, artifacts=artifacts)
-        return dataclasses.replace(made, name=program.name, target=target, options=options)
+        return dataclasses.replace(made, name=program.name, target=target, options=options, ptx="code" * ptx)
 
     monkeypatch.setattr(compile_module, "_compile", fake)
     return calls
@@ -73,6 +73,13 @@ def test_a_dump_is_another_entry(tmp_path, compiles):
     assert _compile(CompileCache(tmp_path)).artifacts == {}
     assert _compile(CompileCache(tmp_path), dump=True).artifacts == {"x.txt": "text"}
     assert _compile(CompileCache(tmp_path), dump=True).artifacts == {"x.txt": "text"}
+    assert len(compiles) == 2
+
+
+def test_an_entry_without_the_code_of_kernels_is_replaced_by_one_that_has_it(tmp_path, compiles):
+    assert _compile(CompileCache(tmp_path)).ptx == ""
+    assert [_compile(CompileCache(tmp_path), ptx=True).ptx for _ in range(2)] == ["code", "code"]
+    assert _compile(CompileCache(tmp_path)).ptx == "code"
     assert len(compiles) == 2
 
 
