@@ -5,6 +5,7 @@ import json
 import pytest
 
 from fusionlab.cli import VERBS
+from tests.optional_packages import needs_the_cuda_plugin
 
 MODEL = """import jax, jax.numpy as jnp
 def energy(x):
@@ -23,6 +24,7 @@ COMMANDS = {
     "dump": ("--target", "cpu", "--out", "out"),
     "explain": ("--target", "cpu", "--kernel", "KERNEL"),
     "graph": ("--view", "stages", "--target", "cpu", "--out", "out.json"),
+    "kernels": ("--target", "a100"),
     "launches": ("--target", "cpu"),
     "memory": ("--target", "cpu"),
     "replays": ("--target", "cpu"),
@@ -46,7 +48,9 @@ def test_every_command_that_takes_a_program_is_here():
     assert set(COMMANDS) | NO_PROGRAM == set(VERBS)
 
 
-@pytest.mark.parametrize("verb", COMMANDS)
+@pytest.mark.parametrize(
+    "verb", [pytest.param(verb, marks=needs_the_cuda_plugin if verb == "kernels" else ()) for verb in COMMANDS]
+)
 def test_it_takes_a_python_function(verb, as_json, folder):
     words = COMMANDS[verb]
     if "KERNEL" in words:
