@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from fusionlab.errors import InputError
-from fusionlab.units import BYTES
+from fusionlab.units import BYTES, in_unit
 
 _UNITS = {
     "": 1,
@@ -50,7 +50,4 @@ UNBOUNDED = ByteSize(0)
 
 def size_words(count: float) -> str:
     """A number of bytes for a reader: ``176.0 MiB``, ``24 B``."""
-    for unit, of in BYTES:
-        if abs(count) >= of:
-            return f"{count / of:,.1f} {unit}"
-    return f"{count:,.0f} B"
+    return in_unit(count, BYTES, "B")

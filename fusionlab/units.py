@@ -65,7 +65,14 @@ def time_words(us: float) -> str:
     return f"{us / 1e3:,.2f} ms" if abs(us) >= 1e3 else f"{us:,.1f} us"
 
 
+def in_unit(value: float, units: Sequence[Unit], smallest: str) -> str:
+    """``value`` in the unit that fits, as ``176.0 MiB``; whole in the ``smallest`` one, as ``24 B``."""
+    for unit, per in units:
+        if abs(value) >= per:
+            return f"{value / per:,.1f} {unit}"
+    return f"{value:,.0f} {smallest}"
+
+
 def flop_words(flops: float) -> str:
     """FLOPs in the unit that fits: ``8.2 MFLOP``, ``352.0 GFLOP``, ``96 FLOP``."""
-    unit, per = next((unit for unit in FLOPS if abs(flops) >= unit[1]), ("FLOP", 1.0))
-    return f"{flops / per:,.1f} {unit}" if per > 1 else f"{flops:,.0f} {unit}"
+    return in_unit(flops, FLOPS, "FLOP")

@@ -94,7 +94,7 @@ def command(
         document["diff"] = _diff(outcome, _DIFF_LINES if diff_lines is None else diff_lines, console)
     print_outcome(outcome, console, verbose=verbose)
     endings = endings_of(outcome, **judgement)
-    code = say_endings(endings, _LINES, told=not console.quiet)
+    code = say_endings(endings, _LINES, with_reasons=console.quiet)
     if out and endings.keys().isdisjoint({"pass failed", "different", "not checked"}):
         unchanged = not isinstance(loaded, Workload) and not outcome.applied
         write_whole(Path(out), _as_read(loaded) if unchanged else outcome.rewritten.text)  # type: ignore[arg-type]

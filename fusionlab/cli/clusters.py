@@ -175,10 +175,10 @@ def _print_launches(document: dict[str, Any], most: int, console: Console) -> No
             f"assumed: {document['link_bytes_per_s'] / 1e9:,.0f} GB/s across a boundary, {document['sync_us']} us "
             "per crossing, computing near memory free"
         )
-    told = f"{len(found)} clusters of launches; {which} together can give back at most {gain} of {of} (model)"
+    summary = f"{len(found)} clusters of launches; {which} together can give back at most {gain} of {of} (model)"
     none = f"no clusters of launches: nothing of {of} (model) can be given back"
     where = f"{document['name']} on {document['target']}"
-    console.print(f"{where}: {told if found else none}", style="bold", soft_wrap=True, markup=False)
+    console.print(f"{where}: {summary if found else none}", style="bold", soft_wrap=True, markup=False)
     if shown:
         Table.of(f"clusters of launches, {len(shown)} of {len(found)}", shown, columns, words=3).print(console)
         note(console, how)

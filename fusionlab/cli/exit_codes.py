@@ -41,14 +41,14 @@ def failed_passes(events: Iterable[Event]) -> Endings:
     return {"pass failed": fault} if fault else {}
 
 
-def say_endings(endings: Endings, lines: Mapping[str, str], where: str = "", *, told: bool) -> int:
+def say_endings(endings: Endings, lines: Mapping[str, str], where: str = "", *, with_reasons: bool) -> int:
     """Say each ending on stderr, by its line in ``lines``, after ``where``; return their exit code.
 
-    ``told``: stdout has the reasons, so that only the lines with a place for one, ``{}``, repeat it.
+    ``with_reasons``: also in lines without a place for one, ``{}``; stdout does not have them.
     """
     for ending, why in endings.items():
         line = lines[ending.removesuffix(", and required")]
-        say(where + (line.format(why) if "{}" in line or told else f"{line}: {why}"))
+        say(where + (line.format(why) if "{}" in line or not with_reasons else f"{line}: {why}"))
     return exit_code(endings)
 
 

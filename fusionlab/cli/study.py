@@ -127,7 +127,7 @@ def command(
     code = 0
     for one in studied:
         endings = endings_of(one.outcome, **judgement)
-        code = max(code, say_endings(endings, _LINES, f"{one.before.target.name}: ", told=not console.quiet))
+        code = max(code, say_endings(endings, _LINES, f"{one.before.target.name}: ", with_reasons=console.quiet))
     summary = {
         "folder": str(folder),
         "files": [str(folder / name) for name in files],

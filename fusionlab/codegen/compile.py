@@ -329,12 +329,10 @@ def _backend_compile(
         except jax.errors.JaxRuntimeError as error:
             message = str(error)
             gone = re.search(r"No such compile option: '(\w+)'", message)
-            optional = {**_ABSENT_GPU, **RIGHT_ON_CPU, **_SEVERAL_ON_CPU, **_WITH_PTX}
-            if gone is None or gone[1] not in optional or gone[1] not in kept | dumped:
+            if gone is None or gone[1] not in {**_ABSENT_GPU, **RIGHT_ON_CPU, **_SEVERAL_ON_CPU} or gone[1] not in kept:
                 raise CompileError(f"{program.name} for {target.name}: {_first_line(error)}") from error
             _log.info("this XLA has no option %s; compiling without it", gone[1])
-            kept.pop(gone[1], None)
-            dumped = {name: value for name, value in dumped.items() if name != gone[1]}
+            del kept[gone[1]]
 
 
 def _xla_options(devices: Sequence[Any], overrides: dict[str, str | int | bool]) -> Any:

@@ -282,10 +282,9 @@ def _operands(
     compiled: Compiled, site: LaunchSite, loads: Sequence[Access], found: WarpTrace
 ) -> tuple[OperandReads, ...]:
     """The reads by operand: the first parameters of a kernel are the operands of its instruction, in their order."""
-    computation = compiled.module.computations.get(site.computation)
-    instruction = computation.by_name.get(site.hlo_name) if computation else None
-    if computation is None or instruction is None:
+    if (place := compiled.module.find(site.computation, site.hlo_name)) is None:
         return ()
+    computation, instruction = place
     needed = reads_of(compiled.module, computation, instruction)
     reads = []
     for index, name in enumerate(instruction.operands):

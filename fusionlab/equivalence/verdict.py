@@ -140,17 +140,23 @@ class Verdict:
         """The verdict in one line: the exact one first, then the one in floating point, with its figures."""
         if self.exact is None:
             return self.in_floats
-        only = "" if self.exact.result == "identical" or not self.passed else "accepted by the float verdict only: "
-        return f"{only}{self.exact.line}; floating point: {self.in_floats}"
+        return f"{self._only_floats}{self.exact.line}; floating point: {self.in_floats}"
 
     @property
     def lines(self) -> tuple[str, ...]:
         """The verdict for a terminal, in at most two lines: the word with the exact verdict, and the largest error."""
         if self.exact is None:
             return (f"{self.verdict}{self._at_walkers}: {self._largest_error}",)
-        only = "" if self.exact.result == "identical" or not self.passed else "accepted by the float verdict only: "
         figures = self._largest_error if self.outputs else self.in_floats
-        return f"{self.verdict}; {only}{self.exact.short}", f"floating point{self._at_walkers}: {figures}"
+        exact = f"{self._only_floats}{self.exact.short}"
+        return f"{self.verdict}; {exact}", f"floating point{self._at_walkers}: {figures}"
+
+    @property
+    def _only_floats(self) -> str:
+        """What precedes an exact verdict that does not accept what the verdict in floating point does."""
+        if self.exact is None or self.exact.result == "identical" or not self.passed:
+            return ""
+        return "accepted by the float verdict only: "
 
     @property
     def _at_walkers(self) -> str:

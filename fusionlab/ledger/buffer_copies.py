@@ -49,9 +49,10 @@ def _copies(compiled: Compiled, origins: Origins) -> Iterator[BufferCopy]:
     module = compiled.module
     callers = {name: (where, one) for where, one in instructions(module) for name in one.called}
     for site in launches(compiled):
-        computation = module.computations.get(site.computation)
-        one = computation.by_name.get(site.hlo_name) if computation else None
-        if computation is None or one is None or not (_is_copy(site) or _only_turns(module, one)):
+        if (place := module.find(site.computation, site.hlo_name)) is None:
+            continue
+        computation, one = place
+        if not (_is_copy(site) or _only_turns(module, one)):
             continue
         origin = origins.of(computation, one)
         size, cause = _of_the_op(module, one)

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from fusionlab.bytesize import size_words
 from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.name_stacks import read_name
-from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
+from fusionlab.hlo.optimised.parser import HloModule
 from fusionlab.ledger.buffer_copies import buffer_copies
 from fusionlab.ledger.dataflow import instructions, members
-from fusionlab.ledger.ledger import ControlSite, control_sites, launches
+from fusionlab.ledger.ledger import ControlSite, LaunchSite, control_sites, launches
 from fusionlab.ledger.origins import Origin, Origins
 from fusionlab.ledger.traffic import updates_in_place
+from fusionlab.units import counted
 
 HOST_TRIP, BRANCHES, EVERY_BRANCH, ONE_KERNEL, COPY_PER_TRIP, IN_PLACE = (
     "host round trip",
@@ -56,15 +57,15 @@ class ControlFact:
 
 def control_facts(compiled: Compiled, origins: Origins) -> tuple[ControlFact, ...]:
     """The facts about ``compiled``, whose origins are ``origins``: kind by kind, each in the program's order."""
-    sites = control_sites(compiled)
+    sites, launched = control_sites(compiled), launches(compiled)
     loops = {one.hlo_name: one for one in sites if one.is_loop}
     return (
         *(_host_trips(compiled, sites, loops, origins) if compiled.target.kind == "cuda" else ()),
         *_counted_branches(compiled.module, sites, origins),
         *_every_branch(compiled.module, origins),
-        *_loops_in_kernels(compiled, origins),
+        *_loops_in_kernels(compiled.module, launched, origins),
         *_copies_per_trip(compiled, loops, origins),
-        *_updates(compiled, loops, origins),
+        *_updates(compiled.module, launched, loops, origins),
     )
 
 
@@ -95,15 +96,14 @@ def _host_trips(
         often = "before each trip" if site.is_loop else _trips(site.path, loops) or _times(site.runs)
         unless = ", unless a CUDA graph holds it" if site.in_cuda_graph is None else ""
         words = f"{site.hlo_name}: its {what} goes to the host {often}, and the host waits for it{unless}"
-        yield _fact(
-            HOST_TRIP, site.hlo_name, site.path, site.runs, words, _origin(compiled, site, origins), moved=moved
-        )
+        origin = _origin(compiled.module, site, origins)
+        yield _fact(HOST_TRIP, site.hlo_name, site.path, site.runs, words, origin, moved=moved)
 
 
 def _index(module: HloModule, site: ControlSite) -> tuple[int, str]:
     """The size and name of what a conditional goes by."""
-    computation, one = _place(module, site)
-    index = computation.by_name.get(one.operands[0]) if computation and one and one.operands else None
+    place = module.find(site.computation, site.hlo_name)
+    index = place[0].by_name.get(place[1].operands[0]) if place and place[1].operands else None
     if index is None or index.shape.dtype == "pred":
         return 1, "predicate"
     return index.shape.byte_size, "branch index"
@@ -115,10 +115,10 @@ def _counted_branches(module: HloModule, sites: tuple[ControlSite, ...], origins
             continue
         names = _branch_names(module, site)
         counts = {label: count for label, _, count in site.branches}
-        words = f"{site.hlo_name}: {names[site.counted]}, the longest, with {_launches(counts[site.counted])}"
+        most = counted(counts[site.counted], "launch", "launches")
+        words = f"{site.hlo_name}: {names[site.counted]}, the longest, with {most}"
         others = [f"{names[label]} has {count:,}" for label, count in counts.items() if label != site.counted]
-        _, one = _place(module, site)
-        origin = origins.of_members(one) if one else Origin()
+        origin = _origin(module, site, origins)
         yield _fact(BRANCHES, site.hlo_name, site.path, site.runs, "; ".join([words, *others]), origin)
 
 
@@ -127,15 +127,16 @@ def _branch_names(module: HloModule, site: ControlSite) -> dict[str, str]:
 
     The ops of a branch say it. Where none do, and no other branch contradicts, it is the order of JAX's ``cond``.
     """
-    _, one = _place(module, site)
-    named = re.compile(re.escape(one.op_name if one else "") + r"/(branch_\d+_fun)(/|$)")
+    place = module.find(site.computation, site.hlo_name)
+    op_name = place[1].op_name if place else ""
+    named = re.compile(re.escape(op_name) + r"/(branch_\d+_fun)(/|$)")
     found = dict[str, str]()
     for label, where, _ in site.branches:
         inside = module.computations[where].instructions if where else ()
         own = {match[1] for each in inside if (match := named.match(each.op_name))}
         if len(own) == 1:
             found[label] = own.pop()
-    if one is not None and read_name(one.op_name).op == "cond":
+    if read_name(op_name).op == "cond":
         in_order = {label: _in_order(label) for label, where, _ in site.branches if where}
         if found.items() <= in_order.items():
             found = in_order
@@ -165,11 +166,10 @@ def _every_branch(module: HloModule, origins: Origins) -> Iterator[ControlFact]:
         yield _fact(EVERY_BRANCH, one.name, (), 1, words, origin)
 
 
-def _loops_in_kernels(compiled: Compiled, origins: Origins) -> Iterator[ControlFact]:
-    for site in launches(compiled):
-        computation = compiled.module.computations.get(site.computation)
-        one = computation.by_name.get(site.hlo_name) if computation else None
-        for loop in members(compiled.module, one) if one is not None and one.opcode == "call" else ():
+def _loops_in_kernels(module: HloModule, sites: tuple[LaunchSite, ...], origins: Origins) -> Iterator[ControlFact]:
+    for site in sites:
+        place = module.find(site.computation, site.hlo_name)
+        for loop in members(module, place[1]) if place and place[1].opcode == "call" else ():
             if loop.opcode == "while":
                 words = f"{site.hlo_name}: the loop {loop.name} runs inside this kernel; its trips are no launches"
                 yield _fact(ONE_KERNEL, site.hlo_name, site.path, site.dynamic, words, origins.of_members(loop))
@@ -187,13 +187,15 @@ def _copies_per_trip(compiled: Compiled, loops: dict[str, ControlSite], origins:
         )
 
 
-def _updates(compiled: Compiled, loops: dict[str, ControlSite], origins: Origins) -> Iterator[ControlFact]:
-    for site in launches(compiled):
-        computation = compiled.module.computations.get(site.computation)
-        one = computation.by_name.get(site.hlo_name) if computation else None
-        if computation is None or one is None or not site.dynamic or site.is_copy:
+def _updates(
+    module: HloModule, sites: tuple[LaunchSite, ...], loops: dict[str, ControlSite], origins: Origins
+) -> Iterator[ControlFact]:
+    for site in sites:
+        place = module.find(site.computation, site.hlo_name)
+        if place is None or not site.dynamic or site.is_copy:
             continue
-        for update in updates_in_place(compiled.module, computation, one):
+        computation, one = place
+        for update in updates_in_place(module, computation, one):
             moved, whole, often = update.bytes, update.array_bytes, _trips(site.path, loops)
             words = f"{one.name}: writes {size_words(moved)} of {size_words(whole)} in place {often}".rstrip()
             origin = origins.of(computation, one)
@@ -213,15 +215,6 @@ def _times(runs: int) -> str:
     return "once" if runs == 1 else f"{runs:,} times"
 
 
-def _launches(count: int) -> str:
-    return f"{count:,} launch" if count == 1 else f"{count:,} launches"
-
-
-def _place(module: HloModule, site: ControlSite) -> tuple[Computation | None, Instruction | None]:
-    computation = module.computations.get(site.computation)
-    return computation, computation.by_name.get(site.hlo_name) if computation else None
-
-
-def _origin(compiled: Compiled, site: ControlSite, origins: Origins) -> Origin:
-    _, one = _place(compiled.module, site)
-    return origins.of_members(one) if one else Origin()
+def _origin(module: HloModule, site: ControlSite, origins: Origins) -> Origin:
+    place = module.find(site.computation, site.hlo_name)
+    return origins.of_members(place[1]) if place else Origin()

@@ -156,10 +156,9 @@ class _Facts:
 
 
 def _facts(module: HloModule, origins: Origins, computation_name: str, name: str) -> _Facts:
-    computation = module.computations.get(computation_name)
-    one = computation.by_name.get(name) if computation else None
-    if computation is None or one is None:
+    if (place := module.find(computation_name, name)) is None:
         return _Facts(work=Work(0, ("no HLO instruction",)))
+    computation, one = place
     work = work_of(module, computation, one)
     return _Facts(one, work, origins.of(computation, one), _family(module, one, work))
 

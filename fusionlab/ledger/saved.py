@@ -10,7 +10,7 @@ import dataclasses
 import json
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -175,7 +175,7 @@ def compared_part(record: LedgerRecord) -> dict[str, Any]:
     for part, names in _COMPARED.items():
         if document[part] is not None:
             document[part] = [{name: one[name] for name in names} for one in document[part]]
-    found: dict[str, Any] = _without_empty(LedgerRecord, document)
+    found: dict[str, Any] = _of_records(LedgerRecord, document, _without_empty)
     return found
 
 
@@ -186,7 +186,7 @@ def read_compared(document: Any, path: str, where: str, remedy: str) -> LedgerRe
     """
     if not isinstance(document, Mapping) or any(name not in document for name in _NAMED):
         raise InputError(f"{path}: {where} is no ledger: it needs the fields {', '.join(_NAMED)}; {remedy}")
-    return _ledger(_with_empty(LedgerRecord, document), path, f"{where}.", remedy)
+    return _ledger(_of_records(LedgerRecord, document, _with_empty), path, f"{where}.", remedy)
 
 
 def _ledger(document: Any, path: str, where: str, remedy: str) -> LedgerRecord:
@@ -198,32 +198,31 @@ def _ledger(document: Any, path: str, where: str, remedy: str) -> LedgerRecord:
     return found
 
 
-def _without_empty(kind: Any, value: Any) -> Any:
-    """``value`` of a JSON document of a ``kind`` without the fields that ``_with_empty`` gives back."""
+def _of_records(kind: Any, value: Any, fields_of: Callable[[Mapping[str, Any], Mapping[str, Any]], Any]) -> Any:
+    """``value`` of a JSON document of a ``kind`` with every record as ``fields_of`` its types and its fields."""
     if isinstance(kind, types.UnionType):
         kind = typing.get_args(kind)[0]
     if typing.get_origin(kind) is tuple and isinstance(value, list):
-        return [_without_empty(typing.get_args(kind)[0], one) for one in value]
+        return [_of_records(typing.get_args(kind)[0], one, fields_of) for one in value]
     if not (dataclasses.is_dataclass(kind) and isinstance(value, Mapping)):
         return value
     types_of = typing.get_type_hints(kind)
+    found = fields_of(types_of, value)
+    return {name: _of_records(types_of[name], one, fields_of) for name, one in found.items()}
+
+
+def _without_empty(types_of: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
+    """``record`` without the fields that ``_with_empty`` gives back."""
     return {
-        name: _without_empty(types_of[name], one)
-        for name, one in value.items()
+        name: one
+        for name, one in record.items()
         if name in _NAMED or (one, type(one)) != ((empty := _empty(types_of[name])), type(empty))
     }
 
 
-def _with_empty(kind: Any, value: Any) -> Any:
-    """``value`` with the fields that ``_without_empty`` left out."""
-    if isinstance(kind, types.UnionType):
-        kind = typing.get_args(kind)[0]
-    if typing.get_origin(kind) is tuple and isinstance(value, list):
-        return [_with_empty(typing.get_args(kind)[0], one) for one in value]
-    if not (dataclasses.is_dataclass(kind) and isinstance(value, Mapping)):
-        return value
-    hints = typing.get_type_hints(kind)
-    return {name: _with_empty(one, value[name]) if name in value else _empty(one) for name, one in hints.items()}
+def _with_empty(types_of: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
+    """``record`` with the fields that ``_without_empty`` left out."""
+    return {name: record[name] if name in record else _empty(one) for name, one in types_of.items()}
 
 
 def _empty(kind: Any) -> Any:
@@ -239,9 +238,8 @@ def is_ledger(content: bytes) -> bool:
 
 
 def _copy(site: LaunchSite, compiled: Compiled, origins: Origins) -> CopySite:
-    computation = compiled.module.computations.get(site.computation)
-    one = computation.by_name.get(site.hlo_name) if computation else None
-    origin = origins.of(computation, one) if computation and one else None
+    place = compiled.module.find(site.computation, site.hlo_name)
+    origin = origins.of(*place) if place else None
     name = read_name(origin.op_name if origin else "")
     return CopySite(
         name=site.hlo_name or site.kind,

@@ -101,9 +101,8 @@ class Ledger:
         """By launch name, the names of every ``jax.named_scope`` and function that contributes to that launch."""
         found = {}
         for site in self.sites:
-            computation = self.compiled.module.computations.get(site.computation)
-            one = computation.by_name.get(site.hlo_name) if computation else None
-            names = [member.op_name for member in members(self.compiled.module, one)] if one else []
+            place_ = self.compiled.module.find(site.computation, site.hlo_name)
+            names = [member.op_name for member in members(self.compiled.module, place_[1])] if place_ else []
             found[site.hlo_name] = frozenset(frame.name for name in names for frame in frames(name))
         return found
 

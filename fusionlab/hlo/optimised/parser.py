@@ -225,6 +225,12 @@ class HloModule:
         every = list(self.computations.values())
         return next((one for one in every if one.is_entry), every[-1])
 
+    def find(self, computation: str, name: str) -> tuple[Computation, Instruction] | None:
+        """The instruction ``name`` of a computation, after that computation; None where there is none."""
+        where = self.computations.get(computation)
+        one = where.by_name.get(name) if where else None
+        return None if where is None or one is None else (where, one)
+
     @property
     def is_scheduled(self) -> bool:
         """True if XLA has optimised and scheduled it: what it then runs, it runs op by op."""
