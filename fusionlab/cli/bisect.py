@@ -127,7 +127,7 @@ def _bisect_passes(
     found = _found(
         not_checked=len(judged.unknown),
         faults=failed,
-        evidence=[f"{step}: {verdict.line}" for step, verdict in judged.steps],
+        evidence=[f"{step}: {verdict.line}" for step, verdict in judged.steps if verdict.verdict != "not-checked"],
         steps=[str(step) for step in steps],
         verdicts=[
             {"step": str(step), "verdict": verdict.verdict, "exact": verdict.exact.to_json() if verdict.exact else None}
@@ -137,7 +137,12 @@ def _bisect_passes(
     if judged.wrong is None:
         unknown = f"; {len(judged.unknown)} could not be checked" if judged.unknown else ""
         on = _on(point, inputs, [verdict for _, verdict in judged.steps])
-        return found | {"lines": [f"none of {len(steps)} steps differs{unknown}{_in_floats_only(judged.steps)}{on}"]}
+        return found | {
+            "lines": [
+                f"none of {len(steps)} steps differs{unknown}{_in_floats_only(judged.steps)}{on}",
+                *(f"not checked: {step}: {verdict.line}" for step, verdict in judged.unknown),
+            ]
+        }
     step, verdict = judged.wrong
     require_writable(folder)
     if point is None:

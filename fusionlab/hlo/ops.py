@@ -269,6 +269,7 @@ ADD = OPS["stablehlo.add"]
 AND = OPS["stablehlo.and"]
 BITCAST_CONVERT = OPS["stablehlo.bitcast_convert"]
 BROADCAST_IN_DIM = OPS["stablehlo.broadcast_in_dim"]
+BROADCASTS = (BROADCAST_IN_DIM, OPS["stablehlo.broadcast"], OPS["stablehlo.dynamic_broadcast_in_dim"])
 CASE = OPS["stablehlo.case"]
 CEIL = OPS["stablehlo.ceil"]
 CLAMP = OPS["stablehlo.clamp"]

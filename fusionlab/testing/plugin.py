@@ -93,6 +93,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     given = [one for one in getattr(item, "funcargs", {}).values() if isinstance(one, Ledger)]
     said = call.excinfo.value.args if call.excinfo else ()
     shown = {_key(one.ledger): one.shown for one in said if isinstance(one, LedgerMessage)}
+    if shown and (crash := getattr(report.longrepr, "reprcrash", None)):
+        # Where the environment has CI, pytest's summary repeats messages whole; this one is above it.
+        crash.message = crash.message.partition("\n")[0]
     for key, made in {_key(one): one for one in (*(ledgers_of_test.get() or ()), *given)}.items():
         without = shown.get(key, frozenset())
         if not without or not without.issuperset(row.name for row in made.rows):

@@ -14,13 +14,14 @@ pytestmark = pytest.mark.versions
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def said(tmp_path_factory):
-    """What pytest prints of these tests."""
+@pytest.fixture(scope="module", params=["at a desk", "CI"])
+def said(tmp_path_factory, request):
+    """What pytest prints of these tests; where the environment has ``CI``, its summary repeats messages whole."""
     folder = tmp_path_factory.mktemp("mine")
     shutil.copy(Path(__file__).with_name("failing_tests.txt"), folder / "test_kernels.py")
     command = [sys.executable, "-m", "pytest", "-p", "fusionlab.testing.plugin", "-p", "no:cacheprovider", "-q"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {name: value for name, value in os.environ.items() if name not in ("CI", "BUILD_NUMBER")}
+    environment |= {"PYTHONPATH": str(ROOT)} | ({"CI": "true"} if request.param == "CI" else {})
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     return done.stdout
 

@@ -39,7 +39,6 @@ _ONE_FLOW = frozenset(("laplacian", "wavefunction", ""))
 """Phases whose stages are siblings; the others (sampling, optimiser, potential) contain their own."""
 _FLOW_KINDS = ("loop", "branch")
 _BASE_KINDS = ("stage", "transform", *_FLOW_KINDS)
-_HIDDEN = (ops.BROADCAST_IN_DIM, ops.OPS["stablehlo.broadcast"], ops.OPS["stablehlo.dynamic_broadcast_in_dim"])
 _TRANSFORMS = {"primal": "values", "jvp": "forward pass", "transpose": "reverse pass"}
 
 
@@ -97,7 +96,7 @@ def _beside(reader: Node, paths: Mapping[Node, Steps]) -> Steps:
 
 def is_hidden(node: Node) -> bool:
     """True for constants and broadcasts, which pictures show only on request."""
-    return node.family == "constant" or node.op in _HIDDEN
+    return node.family == "constant" or node.op in ops.BROADCASTS
 
 
 def transform_label(transform: str) -> str:
