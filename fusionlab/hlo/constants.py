@@ -89,6 +89,12 @@ def splat_number(array: np.ndarray) -> complex | None:
     return number
 
 
+def folded_number(value: Value) -> complex | None:
+    """The number that all elements of ``value`` equal, if they follow from constants by integer ops; else None."""
+    array = fold(value)
+    return None if array is None else splat_number(array)
+
+
 def constant_behind(value: Value, moves: tuple[ops.OpDef, ...]) -> np.ndarray | None:
     """The array of the constant from which ``value`` follows by ``moves`` alone."""
     while (node := value.producer) is not None and node.op in moves:

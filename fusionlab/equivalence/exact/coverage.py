@@ -15,7 +15,7 @@ from functools import cached_property
 
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
-from fusionlab.hlo.constants import fold, splat_number
+from fusionlab.hlo.constants import folded_number
 from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.view import FunctionView, Node, Value, direction_of, reads
 
@@ -110,7 +110,7 @@ class DataIntegers:
         if varying and varying <= self.integral:
             return "compares integral values"
         pivots = any(self.kind(value) is Kind.PIVOT for value in varying)
-        return "compares exchanges of rows" if pivots and any(map(_number, node.operands)) else None
+        return "compares exchanges of rows" if pivots and any(map(folded_number, node.operands)) else None
 
     def _access(self, node: Node) -> str | None:
         """The predicate of a sentence on a slice, gather or scatter at numbers, or that combines them."""
@@ -310,14 +310,8 @@ def _keys(node: Node) -> set[Value]:
 
 
 def _is_below_zero(node: Node) -> bool:
-    return direction_of(node) == "LT" and _number(node.operands[1]) == 0
+    return direction_of(node) == "LT" and folded_number(node.operands[1]) == 0
 
 
 def _is_parity(node: Node) -> bool:
-    return node.op is ops.REMAINDER and _number(node.operands[1]) == 2
-
-
-def _number(value: Value) -> complex | None:
-    """The integer that all elements of ``value`` equal, if they follow from constants."""
-    array = fold(value)
-    return None if array is None else splat_number(array)
+    return node.op is ops.REMAINDER and folded_number(node.operands[1]) == 2

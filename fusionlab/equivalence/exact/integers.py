@@ -17,27 +17,29 @@ import jax.numpy as jnp
 import numpy as np
 
 from fusionlab.hlo import ops
+from fusionlab.hlo.constants import folded_number
 from fusionlab.hlo.view import FunctionView, Node, constant_array
 
 Array = np.ndarray[Any, Any]
 
 _MOST_PER_CONSTANT, _MOST_LANDMARKS = 64, 512
 """The most numbers of one constant array and in all, of which each landmark has a chance in some draw."""
-_MOST_TRIPS = 128
+_MOST_TRIPS, _MOST_MODULI = 128, 16
 _BOOLEANS = ((0, 2), (0, 2), (1, 2), (0, 1), (0, 2), (0, 2))
 KINDS = 6
 SMALL, MIXED, LANDMARKS, LARGE, EITHER_SIGN, NEGATIVE = range(KINDS)
-"""The kinds of draws, by the seed modulo 6: 0 to 7; any of the others, element by element; next to a landmark, or an
-index; any magnitude from 8 on; -4 to 3; below zero, by turns small and of any magnitude."""
+"""The kinds of draws, by the seed modulo 6: 0 to 7; any of the others, element by element; next to a landmark,
+congruent to one, or an index; any magnitude from 8 on; -4 to 3; below zero, by turns small and of any magnitude."""
 
 
 @dataclass(frozen=True)
 class Integers:
     """``landmarks`` are the integral constants of the programs, and powers of two by which they may shift; ``extents``
-    those of their arrays, in which an index lies."""
+    those of their arrays, in which an index lies; ``moduli`` those of remainders, of masks and of narrower types."""
 
     landmarks: tuple[int, ...] = ()
     extents: tuple[int, ...] = ()
+    moduli: tuple[int, ...] = ()
 
     @staticmethod
     def of(functions: Iterable[FunctionView]) -> Integers:
@@ -50,7 +52,8 @@ class Integers:
         constants = {number for node in nodes if node.op is ops.CONSTANT for number in _integral(node)}
         landmarks = constants | extents | {2**c for c in constants if 2 < c < 64}
         first = sorted(landmarks, key=lambda c: (abs(c), c))[:_MOST_LANDMARKS]
-        return Integers(tuple(first), tuple(sorted(extents)))
+        moduli = {modulus for node in nodes if (modulus := _modulus(node)) > 1}
+        return Integers(tuple(first), tuple(sorted(extents)), tuple(sorted(moduli)[:_MOST_MODULI]))
 
     def drawn(self, words: Array, seed: int, dtype: np.dtype[Any]) -> Array:
         """An integer or boolean of type ``dtype`` for each of the uniformly random 64 bits ``words``, of the kind that
@@ -73,7 +76,7 @@ class Integers:
             return _negative(_large(words, dtype)) if again % 2 else _between(-4, 0, words, dtype)
         near, index = self._near(words, dtype), self._index(words, dtype)
         if kind == LANDMARKS:
-            return np.where(choice < 3, near, index)
+            return np.select([choice < 2, choice == 2], [near, self._congruent(words, dtype)], index)
         large, sign = _large(words, dtype), (words >> np.uint64(40)) % np.uint64(4) == 0
         large = np.where(sign, _negative(large), large)
         kinds = [_between(-4, 8, words, dtype), near, index, large]
@@ -103,6 +106,16 @@ class Integers:
         """c - 1, c or c + 1 for a landmark c."""
         every = _fitting(self.landmarks, dtype)
         return np.asarray(every[(words % np.uint64(len(every))).astype(np.intp)])
+
+    def _congruent(self, words: Array, dtype: np.dtype[Any]) -> Array:
+        """A number of any magnitude that is c - 1, c or c + 1 by one of the moduli, if there is any; else these."""
+        near, most = self._near(words, dtype), _limits(dtype)[1]
+        moduli = np.array([modulus for modulus in self.moduli if modulus <= most] or [1], np.uint64)
+        if len(moduli) == 1 and moduli[0] == 1:
+            return near
+        modulus = moduli[((words >> np.uint64(32)) % np.uint64(len(moduli))).astype(np.intp)].astype(dtype)
+        large = _large(words >> np.uint64(3), dtype)
+        return np.asarray(large - large % modulus + near)
 
     def _index(self, words: Array, dtype: np.dtype[Any]) -> Array:
         """A number from 0 to below one of the extents."""
@@ -146,6 +159,21 @@ def _large(words: Array, dtype: np.dtype[Any]) -> Array:
 def _negative(x: Array) -> Array:
     """-x, where the type has a sign."""
     return x if _limits(x.dtype)[0] == 0 else -x
+
+
+def _modulus(node: Node) -> int:
+    """That by which ``node`` reduces integers: a divisor, a mask of low bits and one, a narrower type's; else 0."""
+    if node.op is ops.CONVERT:
+        source, target = (value.type.dtype for value in (*node.operands, *node.results))
+        return 2 ** _bits(target) if {source, target} <= {*ops.INTEGERS} and _bits(target) < _bits(source) else 0
+    if node.op not in (ops.REMAINDER, ops.AND) or node.results[0].type.dtype not in ops.INTEGERS:
+        return 0
+    numbers = [int(abs(number)) for number in map(folded_number, node.operands) if number is not None]
+    return numbers[-1] + (node.op is ops.AND) if numbers else 0
+
+
+def _bits(dtype: str) -> int:
+    return 8 * ops.NUMPY[dtype].itemsize
 
 
 def _integral(node: Node) -> Iterator[int]:

@@ -63,6 +63,9 @@ UNEQUAL = {
     ),
     "overflow": (lambda n: (n * n).astype(jnp.int64), lambda n: n.astype(jnp.int64) ** 2, I32),
     "overflow of eight bits": (lambda n: (n + n).astype(jnp.int32), lambda n: 2 * n.astype(jnp.int32), I8),
+    "a constant in sixteen bits": (lambda n: n.astype(jnp.int16) == 300, lambda n: n == 300, I32),
+    "a constant modulo another": (lambda n: lax.rem(n, jnp.int32(1000)) == 77, lambda n: n == 77, I32),
+    "a masked constant": (lambda n: n & 4095 == 1234, lambda n: n == 1234, U32),
     "narrowed": (lambda n: n.astype(jnp.int16).astype(jnp.int32), lambda n: n, I32),
     "masked key": (uniform, lambda k: uniform(k & 1023), KEY),
     "exponent": (lambda x: x + exponent(x).astype(x.dtype), lambda x: x, F),
@@ -212,6 +215,15 @@ def test_integers_next_to_constants_and_extents_are_drawn(lowered):
     assert set(integers.extents) >= {8, 2048}
     found = set(integers.drawn(WORDS, LANDMARKS, np.dtype(np.int32)).tolist())
     assert {1599, 1600, 1601, 2047, 2048, 2049, 31, 32, 33} <= found
+
+
+def test_integers_that_a_remainder_takes_for_a_constant_are_drawn(lowered):
+    program = lowered(lambda n: (n % 5000 == 77, n & 4095, n.astype(jnp.int16)), I32)
+    integers = Integers.of([view_of(program.parse())])
+    assert integers.moduli == (4096, 5000, 2**16)
+    found = [n for n in integers.drawn(WORDS, LANDMARKS, np.dtype(np.int32)).tolist() if n > 2**20]
+    for modulus in integers.moduli:
+        assert {76, 77, 78} <= {n % modulus for n in found}
 
 
 def test_kinds_of_integers_in_a_loop(lowered):
