@@ -110,8 +110,14 @@ def _say_usage(error: click.UsageError, verb: str | None) -> None:
     say(f"{where}{what[:1].lower()}{what[1:]}; see `{command} --help`")
 
 
-@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=_Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Begin with: fusionlab launches model.py:f --args 'f32[8,3]' --by source",
+)
 @click.version_option(__version__, prog_name="fusionlab")
 def main() -> None:
-    """Study and rewrite the compiled programs of neural-network variational Monte Carlo, GPU present or absent."""
+    """Study the compiled program of a JAX function, for a GPU that may be absent; rewrite those of neural-network
+    variational Monte Carlo.
+    """
     set_environment()

@@ -70,7 +70,7 @@ def command(
 
     loaded: Workload | Program | NotStudied
     try:
-        loaded = load_source(**source, target=where["target"])
+        loaded = load_source(**source, target=where["target"], whole=True)
         require_shardy(loaded)
     except NotStudied as found:
         loaded = found
@@ -119,7 +119,7 @@ def _as_read(program: Program) -> bytes:
     path = Path(program.provenance)
     with contextlib.suppress(InputError):
         content = read_file(path)
-        if getattr(content_as_saved(content, path), "digest", None) == program.digest:
+        if getattr(content_as_saved(content, path, whole=True), "digest", None) == program.digest:
             return content
     return program.text.encode()
 

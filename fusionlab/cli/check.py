@@ -13,7 +13,7 @@ import click
 from fusionlab.cli import options
 from fusionlab.cli.exit_codes import exit_code, failed_passes
 from fusionlab.cli.pipelines import passes_of, pipeline_text
-from fusionlab.cli.sources import circumstances, load_program, load_source
+from fusionlab.cli.sources import circumstances, load_pair
 from fusionlab.cli.terminal import say
 from fusionlab.errors import InputError
 from fusionlab.files import require_writable
@@ -62,16 +62,18 @@ def command(
     console: Console,
     where: dict[str, Any],
 ) -> tuple[dict[str, Any], int]:
-    """Compare two programs, or a program and its rewriting. Exit 0 equal, 1 different or not checked, 2 bad input."""
+    """Compare two programs, or a program and its rewriting. Exit 0 equal, 1 different or not checked, 2 bad input.
+
+    Of two Python functions both are lowered for the CPU, which runs them, unless --target says otherwise.
+    """
     from fusionlab.codegen.cache import kept_folder
     from fusionlab.passes.pipeline import print_pipeline
     from fusionlab.report.tables.programs import print_refusals, print_verdict
 
     if source["model"] is not None and source["file"] is not None and other is None:
         source["file"], other = None, source["file"]
-    loaded = load_source(**source, target=where["target"])
+    loaded, against, where["target"] = load_pair(source, other, where["target"])
     chosen = passes_of(**asked) if pipeline_text(**asked) else ()
-    against = load_program(other, source["args"], where["target"]) if other is not None else None
     given = circumstances(loaded, **where, **check)
     if sum((bool(chosen), against is not None, other_laplacian is not None)) != 1:
         raise InputError("name one thing to compare with: a second FILE, --pass or --pipeline, or --against-laplacian")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @options.cache
 @options.verb
 def command(source: dict[str, Any], out: str | None, console: Console, where: dict[str, Any]) -> dict[str, Any]:
-    """Compile a program, write what the compiler saw, show its costs."""
+    """Compile a program, and write all that the compiler saw."""
     from fusionlab.hlo.lowering import jaxpr_text
     from fusionlab.ledger.ledger import thunk_text
     from fusionlab.report.tables.programs import print_footprint

@@ -91,6 +91,8 @@ def _print_refusals(found: FusionFacts, most: int, console: Console) -> None:
     from fusionlab.report.tables.refusals import refusal_lines
 
     shown, of = found.refusals.found[:most], len(found.refusals.found)
+    if not of:
+        return
     console.print(f"the {len(shown)} costliest of {of} boundaries", style="bold")
     for one in shown:
         for line in refusal_lines(one, found.ops, staged=found.staged):

@@ -12,6 +12,7 @@ import click
 
 from fusionlab.cli import options
 from fusionlab.cli.sources import load_facts, make_all
+from fusionlab.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 @click.option(
     "--sites", default=15, show_default=True, type=click.IntRange(min=0), help="How many launch sites to list."
 )
+@click.option("--kernels", is_flag=True, help="What the code of each site does: reads, sectors, registers (GPUs).")
 @options.verbose
 @options.cache
 @options.verb
@@ -38,13 +40,14 @@ def command(
     by: tuple[str, ...],
     groups: int,
     sites: int,
+    kernels: bool,
     verbose: bool,
     console: Console,
     where: dict[str, Any],
 ) -> dict[str, Any]:
     """List kernel launches by scope, op or source line, with costs."""
     loaded, given, targets = load_facts(source, several=True, **where)
-    return launches(loaded, targets, by, sites, given, console, groups=groups, verbose=verbose)
+    return launches(loaded, targets, by, sites, given, console, groups=groups, kernels=kernels, verbose=verbose)
 
 
 def launches(
@@ -56,21 +59,25 @@ def launches(
     console: Console,
     *,
     groups: int = 30,
+    kernels: bool = False,
     verbose: bool = False,
 ) -> dict[str, Any]:
     """Print the verdict, totals ``by`` views and the ``sites`` slowest launch sites (0: none), if there are launches.
 
     Without ``by``, the view is the first of ``views.DEFAULTS`` that says something. At most ``groups`` of the totals
-    are printed (0: all); ``verbose`` adds the origin of the figures.
+    are printed (0: all); ``kernels`` adds what the code of the sites does, ``verbose`` the origin of the figures.
     Returns the ``--json`` document for one target, ``{"targets": [...]}`` of such documents for several. InputError for
-    an unknown view, before anything is compiled. The document is a ledger that ``diff`` reads.
+    an unknown view, before anything is compiled, and for ``kernels`` where there is no code of kernels. The document is
+    a ledger that ``diff`` reads.
     """
     from fusionlab.facts.launch_facts import LaunchFacts
     from fusionlab.ledger.views import require_views
 
     require_views(by)
-    made = make_all(source, targets, given)
-    found = [LaunchFacts.of(one.compiled, one.program, by, one.notes) for one in made]
+    if kernels and len(targets) > 1:
+        raise InputError("--kernels: the columns are of launch sites, which several targets do not share; name one")
+    made = make_all(source, targets, given, ptx=kernels)
+    found = [LaunchFacts.of(one.compiled, one.program, by, one.notes, kernels=kernels) for one in made]
     if len(found) == 1:
         _print_one(found[0], sites, groups, verbose, console)
     else:

@@ -246,10 +246,12 @@ def _print_notes(ceilings: Ceilings | None, notes: Sequence[str], console: Conso
     if ceilings is None:
         note(console, "no ceilings: the target has no spec; --peak-tflops and --bandwidth give measured ones")
         return
+    in_tf32 = ceilings.tf32_flops_per_s or ceilings.flops_per_s
+    tf32 = f"{in_tf32 / 1e12:,.0f} in TF32, " if in_tf32 != ceilings.flops_per_s else ""
     note(
         console,
         f"ceilings ({ceilings.source}): {ceilings.flops_per_s / 1e12:,.2f} TFLOP/s in FP32, "
-        f"{ceilings.bytes_per_s / 1e9:,.0f} GB/s, ridge at {ceilings.ridge_flop_per_byte:,.1f} FLOP/byte; FLOPs, bytes "
-        "and time are models"
+        f"{tf32}{ceilings.bytes_per_s / 1e9:,.0f} GB/s, ridge at {ceilings.ridge_flop_per_byte:,.1f} FLOP/byte; "
+        "FLOPs, bytes and time are models"
         + ("; time is the roofline of the measured ceilings and 1 us per launch" if ceilings.measured else ""),
     )

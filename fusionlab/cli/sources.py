@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 DEFAULT_TARGET = "a100"
 """The paper's reference GPU."""
 
+RUN_ON = "cpu"
+"""Where a check runs programs."""
+
 _ARGS_ARE = "--args has those of a Python function, FILE.py:FUNCTION"
 
 
@@ -44,16 +47,18 @@ def load_source(
     model: str | None = None,
     args: Sequence[str] = (),
     target: str | None = None,
+    whole: bool = False,
     **named: Any,
 ) -> Workload | Program:
     """The workload or the file's program; ``named`` are arguments of ``fusionlab.workloads.catalogue.build``.
 
-    ``args`` and ``target`` are as for ``load_file``. InputError unless exactly one of ``file`` and ``model`` is named.
+    ``args``, ``target`` and ``whole`` are as for ``load_file``. InputError unless exactly one of ``file`` and ``model``
+    is named.
     """
     if (file is None) == (model is None):
         raise InputError("name one thing to work on: either --model NAME or a FILE (StableHLO, FILE.py:FUNCTION, ...)")
     if file is not None:
-        return load_program(file, args, target)
+        return load_program(file, args, target, whole=whole)
     from fusionlab.workloads.catalogue import build
 
     assert model is not None
@@ -62,23 +67,54 @@ def load_source(
     return build(model, **named)
 
 
-def load_program(path: str, args: Sequence[str] = (), target: str | None = None) -> Program:
+def load_program(path: str, args: Sequence[str] = (), target: str | None = None, *, whole: bool = False) -> Program:
     """The StableHLO program of a file in any form that ``load_file`` reads; else InputError."""
     from fusionlab.hlo.optimised.saved import HloFile
 
-    found = load_file(path, args, target)
+    found = load_file(path, args, target, whole=whole)
     if isinstance(found, HloFile):
         raise InputError(f"{path}: this is XLA's optimised HLO; a rewrite and a check need StableHLO")
     return found
 
 
+def load_pair(
+    options: Mapping[str, Any], other: str | None, target: str | None
+) -> tuple[Workload | Program, Program | None, str | None]:
+    """The sides of a check (``load_source`` of ``options``, the program of the file ``other`` if any), and its target.
+
+    A check runs both: without a ``target``, Python is lowered for the CPU, beside a program for a GPU for that.
+    """
+    from fusionlab.hlo.python_file import is_python
+
+    if other is None:
+        return load_source(**options, target=target), None, target
+    file, args = options["file"], options["args"]
+    if file is not None and is_python(file):
+        if is_python(other):
+            target = target or RUN_ON
+            return load_source(**options, target=target), load_program(other, args, target), target
+        against = load_program(other, (), target)
+        target = target or _target_beside(against)
+        return load_source(**options, target=target), against, target
+    source = load_source(**{**options, "args": () if is_python(other) else args}, target=target)
+    return source, load_program(other, args, target or _target_beside(source)), target
+
+
+def _target_beside(source: object) -> str:
+    """The target of a Python function that is compared with ``source``."""
+    from fusionlab.hlo.program import Program
+
+    return DEFAULT_TARGET if isinstance(source, Program) and source.platform == "cuda" else RUN_ON
+
+
 def load_file(
-    path: str, args: Sequence[str] = (), *targets: str | None, content: bytes | None = None
+    path: str, args: Sequence[str] = (), *targets: str | None, content: bytes | None = None, whole: bool = False
 ) -> HloFile | Program:
     """The program of a file: StableHLO, a saved ``jax.export``, HLO text or protobuf, or ``FILE.py:FUNCTION``.
 
     ``args`` are the shapes of a Python function's arguments, and ``targets`` the names of those that it is lowered for
-    (by default ``DEFAULT_TARGET``). ``content`` is that of the file, if it has been read. InputError names the file.
+    (by default ``DEFAULT_TARGET``). ``content`` is that of the file, if it has been read. Attributes of unknown
+    dialects are dropped with a warning; NotStudied for them if ``whole``. InputError names the file.
     """
     from fusionlab.codegen.targets import load_target
     from fusionlab.hlo.optimised.saved import content_as_saved, load_saved
@@ -87,7 +123,7 @@ def load_file(
     if is_python(path):
         return program_of_python(path, args, [load_target(one or DEFAULT_TARGET).kind for one in targets or (None,)])
     require_no_args(args, path)
-    return load_saved(path) if content is None else content_as_saved(content, Path(path))
+    return load_saved(path, whole=whole) if content is None else content_as_saved(content, Path(path), whole=whole)
 
 
 def require_no_args(args: Sequence[str], path: str) -> None:
@@ -180,14 +216,16 @@ def make(
     return CompiledSource(program, made)
 
 
-def make_all(source: Source, targets: Sequence[Target], given: Circumstances) -> list[CompiledSource]:
+def make_all(
+    source: Source, targets: Sequence[Target], given: Circumstances, *, ptx: bool = False
+) -> list[CompiledSource]:
     """``make`` for each of ``targets``, in order. InputError for several targets of one optimised HLO text."""
     from fusionlab.hlo.optimised.saved import HloFile
 
     if isinstance(source, HloFile) and len(targets) > 1:
         named = ", ".join(target.name for target in targets)
         raise InputError(f"{source.path}: XLA compiled this text for one target; name that one, not {named}")
-    return [make(source, replace(given, target=target)) for target in targets]
+    return [make(source, replace(given, target=target), ptx=ptx) for target in targets]
 
 
 def _of_text(source: HloFile, target: Target) -> CompiledSource:

@@ -174,9 +174,7 @@ def _commands(
     studied: Sequence[Studied], naming: str, pipeline: str, folder: str, context: click.Context
 ) -> list[dict[str, str]]:
     """The command lines that reproduce each table; ``naming`` are the options that name the program."""
-    from fusionlab.ledger.launch_rows import launch_rows
-    from fusionlab.ledger.views import default_views
-    from fusionlab.report.document import commands, view_of_report
+    from fusionlab.report.document import commands
 
     pipelines = {one.before.target.name: one.outcome.pipeline for one in studied}
     rewritten = [one.before.target.name for one in studied if one.outcome.applied and one.after is not None]
@@ -184,8 +182,7 @@ def _commands(
     asked = options.typed(context, given, pipeline=pipeline)
     limit_s = int(context.params["check_time_limit"])
     checking = options.typed(context, ("check_walkers", "check_time_limit", "no_exact"), check_time_limit=limit_s)
-    view = view_of_report(default_views(launch_rows(studied[0].before)))
-    return commands(naming, asked, checking, pipelines, rewritten, folder, view)
+    return commands(naming, asked, checking, pipelines, rewritten, folder, studied[0].view)
 
 
 def _pictures(outcome: StudyResult) -> list[dict[str, str]]:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from fusionlab.bytesize import size_words
 from fusionlab.codegen.compile import Compiled
+from fusionlab.device_code.kernel_rows import KernelRow, kernel_table
 from fusionlab.facts.interface import Facts, table_lines
+from fusionlab.facts.kernel_facts import no_code
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.stages import LEGEND
 from fusionlab.ledger.launch_rows import LaunchRow, Totals, totals
-from fusionlab.ledger.ledger import LaunchCounts, count_launches
+from fusionlab.ledger.ledger import LaunchCounts, Reading
 from fusionlab.ledger.saved import LedgerRecord, ledger_record
 from fusionlab.ledger.views import coverage_words, default_views, is_staged, label, totals_by
-from fusionlab.report.tables import Cell, Table, field, milliseconds, number
+from fusionlab.report.tables import UNKNOWN, Cell, Table, field, milliseconds, number, shown
 from fusionlab.report.tables.control_flow import control_lines
 from fusionlab.units import BYTES, FLOPS, TIMES, counted, time_words, unit_for
 
@@ -32,7 +34,8 @@ class LaunchFacts(Facts):
     """The launches of one program on one target, grouped ``by`` views.
 
     ``record`` has every launch site and copy, ``counts`` their totals; ``devices`` is 1 without a ``shard_map``, and
-    figures are those of each device. ``on_gpu``: XLA's lists say which launches are in CUDA graphs.
+    figures are those of each device. ``on_gpu``: XLA's lists say which launches are in CUDA graphs. ``kernels`` are the
+    facts of the code of launch sites by name, None unless asked for.
     """
 
     command = "launches"
@@ -43,23 +46,34 @@ class LaunchFacts(Facts):
     devices: int = 1
     on_gpu: bool = True
     source_notes: tuple[str, ...] = ()
+    kernels: Mapping[str, KernelRow] | None = None
 
     @staticmethod
     def of(
-        compiled: Compiled, program: Program | None, by: Sequence[str] = (), notes: Sequence[str] = ()
+        compiled: Compiled,
+        program: Program | None,
+        by: Sequence[str] = (),
+        notes: Sequence[str] = (),
+        *,
+        kernels: bool = False,
     ) -> LaunchFacts:
         """The launches of ``compiled``; ``program`` is None for HLO text, whose memory is not known.
 
-        ``by`` are views, which exist (``views.require_views``); without any, the first that says something.
+        ``by`` are views, which exist (``views.require_views``); without any, the first that says something. InputError
+        for ``kernels`` where there is no PTX: for the CPU, and of HLO text.
         """
-        record = ledger_record(compiled, memory_known=program is not None)
+        if kernels and not compiled.ptx:
+            raise no_code(compiled.name, compiled.target.name)
+        reading = Reading(compiled)
+        record = ledger_record(compiled, reading, memory_known=program is not None)
         return LaunchFacts(
             record,
-            count_launches(compiled),
+            reading.counts,
             tuple(by) or default_views(record.rows),
             devices=1 if program is None else program.devices,
             on_gpu=compiled.target.kind == "cuda",
             source_notes=tuple(notes),
+            kernels={row.name: row for row in kernel_table(compiled).rows} if kernels else None,
         )
 
     @property
@@ -100,7 +114,7 @@ class LaunchFacts(Facts):
     @property
     def notes(self) -> tuple[str, ...]:
         """The origin of the figures, and what is not known of them."""
-        return (*self._sources_of_figures, *self.qualifications)
+        return (*self._sources_of_figures, *self._graphs, *self.qualifications)
 
     @property
     def qualifications(self) -> tuple[str, ...]:
@@ -130,15 +144,31 @@ class LaunchFacts(Facts):
             f"model: FLOPs and bytes by fusionlab's rules, trips multiplied; {time}",
         )
 
+    @property
+    def _graphs(self) -> tuple[str, ...]:
+        unknown = self.unknown_cuda_graph_launches
+        said = f"whether a CUDA graph holds them is not known of {counted(unknown, 'launch', 'launches')}"
+        return (said,) if unknown else ()
+
     def _qualifications(self) -> list[str]:
         found, counts, lines = self.totals, self.counts, list[str]()
+        if self.on_gpu and found.tf32_flops:
+            lines.append(self._tf32())
         if unmodelled := found.unmodelled_us_launches:
             lines.append(f"{counted(unmodelled, 'launch has', 'launches have')} no modelled time")
-        if unknown := self.unknown_cuda_graph_launches:
-            lines.append(f"whether a CUDA graph holds them is not known of {counted(unknown, 'launch', 'launches')}")
         if loops := counts.unknown_trip_loops:
             lines.append(f"loops of unknown trip count, taken as one trip: {loops}")
         return [*lines, *control_lines(self.record.control_flow)]
+
+    def _tf32(self) -> str:
+        """The part of the FLOPs that XLA lets a library compute in TF32."""
+        found = self.totals
+        sites = sum(row.dynamic_launches for row in self.rows if row.tf32_flops)
+        share = "all" if found.tf32_flops == found.flops else f"{min(0.99, found.tf32_flops / found.flops):.0%}"
+        return (
+            f"TF32 on tensor cores: {counted(sites, 'launch', 'launches')} with {share} of the FLOPs "
+            "(float32 at JAX's default precision; precision='highest' computes in float32)"
+        )
 
     def legend(self, *, sites: bool) -> tuple[str, ...]:
         """What the letters of stages mean, where they are shown: in groups, or in a table of ``sites``."""
@@ -167,9 +197,9 @@ class LaunchFacts(Facts):
         return {
             "static": number("static_launches"),
             "dynamic": number("dynamic_launches"),
-            flop[0]: number("flops", 2, flop[1]),
+            flop[0]: functools.partial(_flops_cell, name="flops", per=flop[1]),
             byte[0]: number("bytes", 3, byte[1]),
-            "FLOP/byte": number("intensity_flop_per_byte", 2),
+            "FLOP/byte": functools.partial(_flops_cell, name="intensity_flop_per_byte"),
             **self._time(f"model {time[0]}", time[1]),
         }
 
@@ -192,10 +222,27 @@ class LaunchFacts(Facts):
             "trips": field("trip_count"),
             byte[0]: number("bytes", 3, byte[1]),
             **self._time(*time),
+            **self._of_kernels(),
         }
         timed = f"the {len(slowest)} slowest of {len(rows)} launch sites (model)"
         title = f"launch sites, {len(slowest)} of {len(rows)}" if self.totals.model_us is None else timed
         return Table.of(title, slowest, columns, words=2 + len(places))
+
+    def _of_kernels(self) -> dict[str, Cell]:
+        """The columns of the code of each site; ``-`` for library calls."""
+        if self.kernels is None:
+            return {}
+        known = self.kernels
+        columns: dict[str, Cell] = {
+            "reads/need": lambda row: shown(row.reads_per_needed, 1),
+            "sectors": lambda row: shown(row.loads.sectors_over_least, 1),
+            "registers": lambda row: shown(row.resources.registers if row.resources else None),
+        }
+
+        def of_site(row: LaunchRow, cell: Cell) -> str:
+            return cell(known[row.name]) if row.name in known else UNKNOWN
+
+        return {label: functools.partial(of_site, cell=cell) for label, cell in columns.items()}
 
     def records(self) -> list[dict[str, Any]]:
         """A row per launch site, with every field of ``LaunchRow``; FLOPs, bytes and microseconds of all its runs."""
@@ -216,11 +263,22 @@ class LaunchFacts(Facts):
                 "conditionals": counts.conditionals,
                 "unknown_cuda_graph_launches": self.unknown_cuda_graph_launches,
             },
+            **({} if self.kernels is None else {"kernels": [one.to_json() for one in self.kernels.values()]}),
             "by": list(self.by),
             "groups": [
                 {**dict(zip(self.by, key, strict=True)), **group.to_json()} for key, group in self.groups.items()
             ],
         }
+
+
+def _flops_cell(found: Totals, name: str, per: float = 1) -> str:
+    """A number made of FLOPs; ``-`` where none is known, ``>=`` before a sum that lacks some."""
+    if found.unmodelled_bytes and not found.flops:
+        return UNKNOWN
+    cell = shown(getattr(found, name), 2, per)
+    if not found.unmodelled_bytes:
+        return cell
+    return ">0" if cell.startswith("<") else f">={cell}"
 
 
 def time_cell(found: Totals | LaunchRow, per: float) -> str:

@@ -81,9 +81,12 @@ class Program:
         return Program.of_foreign_bytes(read_file(path), path)
 
     @staticmethod
-    def of_foreign_bytes(content: bytes, path: Path, *, name: str = "", platform: str | None = None) -> Program:
+    def of_foreign_bytes(
+        content: bytes, path: Path, *, name: str = "", platform: str | None = None, whole: bool = False
+    ) -> Program:
         """The program in ``content`` of the file ``path``; InputError names the file and the cause, NotStudied the part
-        of a valid module that is not studied.
+        of a valid module that is not studied. Attributes of unknown dialects are dropped with a warning, unless the
+        ``whole`` is asked for.
 
         MLIR parses it in another process first: this one reads the bytecode that MLIR has written there.
         """
@@ -94,7 +97,10 @@ class Program:
         except Unreadable as error:
             raise InputError(f"{path}: {error}") from None
         except Foreign as error:
-            raise NotStudied(str(path), error.what, error.where, content) from None
+            if whole or not error.without:
+                raise NotStudied(str(path), error.what, error.where, content) from None
+            bytecode = error.without
+            _log.warning("%s: attributes of unknown dialects are left out: %s", path, error.dropped)
         try:
             module = _parsed(bytecode)
         except ir.MLIRError as error:  # a dialect registered in the other process only

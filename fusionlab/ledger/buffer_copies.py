@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.name_stacks import read_name
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction, Shape
 from fusionlab.ledger.dataflow import VIEWS, behind_views, instructions, members, readers
-from fusionlab.ledger.ledger import LaunchSite, launches
+from fusionlab.ledger.ledger import LaunchSite
 from fusionlab.ledger.origins import Origins
 from fusionlab.ledger.thunks import SOLVES_IN_PLACE
 from fusionlab.ledger.traffic import updates_in_place
 
 _TURNS = ("copy", "transpose")
 _MOVES_NOTHING = frozenset(("parameter", "bitcast", "reshape", "tuple", "get-tuple-element", "fusion"))
+_ALIASES = re.compile(r"input_output_alias=\{((?:[^{}]|\{[^{}]*\})*)\}")
+_ALIAS = re.compile(r"\{(\d*)\}: \((\d+), \{\}")
 _SLICES = ("slice", "dynamic-slice", "dynamic-update-slice")
 
 
@@ -39,16 +42,18 @@ class BufferCopy:
     to_host: bool
 
 
-def buffer_copies(compiled: Compiled, origins: Origins) -> tuple[BufferCopy, ...]:
-    """Every copy of ``compiled``, the most bytes over all runs first; memsets are none. ``origins`` are its own."""
-    found = list(_copies(compiled, origins))
+def buffer_copies(compiled: Compiled, origins: Origins, launched: Iterable[LaunchSite]) -> tuple[BufferCopy, ...]:
+    """Every copy of ``compiled``, the most bytes over all runs first; memsets are none.
+
+    ``origins`` are its own, ``launched`` its launches and copies.
+    """
+    found = list(_copies(compiled.module, origins, launched))
     return tuple(sorted(found, key=lambda one: -one.bytes * one.runs))
 
 
-def _copies(compiled: Compiled, origins: Origins) -> Iterator[BufferCopy]:
-    module = compiled.module
+def _copies(module: HloModule, origins: Origins, launched: Iterable[LaunchSite]) -> Iterator[BufferCopy]:
     callers = {name: (where, one) for where, one in instructions(module) for name in one.called}
-    for site in launches(compiled):
+    for site in launched:
         if (place := module.find(site.computation, site.hlo_name)) is None:
             continue
         computation, one = place
@@ -125,10 +130,22 @@ def _updates(module: HloModule, computation: Computation, reader: Instruction, n
 def _as_result(module: HloModule, computation: Computation, one: Instruction, around: Instruction | None) -> str:
     """Why what a computation returns is a copy: ``around`` is the loop, the branch or the call that runs it."""
     if computation.name == module.entry.name:
-        return f"a result of the program (from {_operand(computation, one)})"
+        made = f"(from {_operand(computation, one)})"
+        donated = _donated(module, computation, one)
+        return f"into donated argument {donated} {made}" if donated else f"a result of the program {made}"
     if around is not None and around.opcode == "while":
         return f"state of {around.name} for its next trip"
     return f"the result of a branch of {around.name}" if around is not None and around.opcode == "conditional" else ""
+
+
+def _donated(module: HloModule, computation: Computation, one: Instruction) -> str:
+    """The donated argument in whose memory the result ``one`` of the program lies; "" for none."""
+    root = next(each for each in computation.instructions if each.is_root)
+    place = str(root.operands.index(one.name)) if root.opcode == "tuple" and one.name in root.operands else ""
+    aliases = _ALIASES.search(module.header)
+    numbers = [int(number) for result, number in _ALIAS.findall(aliases[1]) if result == place] if aliases else []
+    found = computation.parameters[numbers[0]] if numbers and numbers[0] < len(computation.parameters) else None
+    return (found.op_name or found.name) if found else ""
 
 
 def _operand(computation: Computation, one: Instruction) -> str:

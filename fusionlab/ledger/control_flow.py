@@ -19,7 +19,7 @@ from fusionlab.hlo.name_stacks import read_name
 from fusionlab.hlo.optimised.parser import HloModule
 from fusionlab.ledger.buffer_copies import buffer_copies
 from fusionlab.ledger.dataflow import instructions, members
-from fusionlab.ledger.ledger import ControlSite, LaunchSite, control_sites, launches
+from fusionlab.ledger.ledger import ControlSite, LaunchSite, Reading
 from fusionlab.ledger.origins import Origin, Origins
 from fusionlab.ledger.traffic import updates_in_place
 from fusionlab.units import counted
@@ -55,16 +55,20 @@ class ControlFact:
     source: str
 
 
-def control_facts(compiled: Compiled, origins: Origins) -> tuple[ControlFact, ...]:
-    """The facts about ``compiled``, whose origins are ``origins``: kind by kind, each in the program's order."""
-    sites, launched = control_sites(compiled), launches(compiled)
+def control_facts(compiled: Compiled, origins: Origins, reading: Reading | None = None) -> tuple[ControlFact, ...]:
+    """The facts about ``compiled``, whose origins are ``origins``: kind by kind, each in the program's order.
+
+    A ``reading`` of ``compiled`` saves another one.
+    """
+    reading = Reading(compiled) if reading is None else reading
+    sites, launched = reading.control_sites, reading.launches
     loops = {one.hlo_name: one for one in sites if one.is_loop}
     return (
         *(_host_trips(compiled, sites, loops, origins) if compiled.target.kind == "cuda" else ()),
         *_counted_branches(compiled.module, sites, origins),
         *_every_branch(compiled.module, origins),
         *_loops_in_kernels(compiled.module, launched, origins),
-        *_copies_per_trip(compiled, loops, origins),
+        *_copies_per_trip(compiled, launched, loops, origins),
         *_updates(compiled.module, launched, loops, origins),
     )
 
@@ -175,8 +179,10 @@ def _loops_in_kernels(module: HloModule, sites: tuple[LaunchSite, ...], origins:
                 yield _fact(ONE_KERNEL, site.hlo_name, site.path, site.dynamic, words, origins.of_members(loop))
 
 
-def _copies_per_trip(compiled: Compiled, loops: dict[str, ControlSite], origins: Origins) -> Iterator[ControlFact]:
-    for copy in buffer_copies(compiled, origins):
+def _copies_per_trip(
+    compiled: Compiled, launched: tuple[LaunchSite, ...], loops: dict[str, ControlSite], origins: Origins
+) -> Iterator[ControlFact]:
+    for copy in buffer_copies(compiled, origins, launched):
         path = tuple(filter(None, copy.loop.split("/")))
         if not copy.runs or not copy.is_copy or copy.to_host or not (trips := _trips(path, loops)):
             continue
@@ -197,7 +203,8 @@ def _updates(
         computation, one = place
         for update in updates_in_place(module, computation, one):
             moved, whole, often = update.bytes, update.array_bytes, _trips(site.path, loops)
-            words = f"{one.name}: writes {size_words(moved)} of {size_words(whole)} in place {often}".rstrip()
+            of_it = f"writes {size_words(moved)} of" if moved <= whole else f"adds {size_words(moved)} of updates to"
+            words = f"{one.name}: {of_it} {size_words(whole)} in place {often}".rstrip()
             origin = origins.of(computation, one)
             yield _fact(IN_PLACE, one.name, site.path, site.dynamic, words, origin, moved=moved, whole=whole)
 

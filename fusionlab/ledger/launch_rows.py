@@ -14,10 +14,10 @@ from typing import Any
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.name_stacks import read_name
-from fusionlab.hlo.optimised.kernel_cost import Work, family_of_kernel, work_of
+from fusionlab.hlo.optimised.kernel_cost import HEAVY_FAMILIES, Work, family_of_kernel, work_of
 from fusionlab.hlo.optimised.parser import HloModule, Instruction
 from fusionlab.ledger.dataflow import members
-from fusionlab.ledger.ledger import LaunchSite, launches
+from fusionlab.ledger.ledger import LaunchSite, Reading
 from fusionlab.ledger.model_time import Ceilings, TimeModel, time_model
 from fusionlab.ledger.origins import Origin, Origins
 from fusionlab.ledger.thunks import captured_thunks
@@ -127,17 +127,19 @@ class Totals:
         return {**dataclasses.asdict(self), "intensity_flop_per_byte": self.intensity_flop_per_byte}
 
 
-def launch_rows(compiled: Compiled, measured: Ceilings | None = None) -> tuple[LaunchRow, ...]:
+def launch_rows(
+    compiled: Compiled, measured: Ceilings | None = None, reading: Reading | None = None
+) -> tuple[LaunchRow, ...]:
     """Every launch site of ``compiled`` in XLA's order, those that never run included; copies are no launches.
 
-    With ``measured`` ceilings, times are their roofline.
+    With ``measured`` ceilings, times are their roofline. A ``reading`` of ``compiled`` saves another one.
     """
     graphs = captured_thunks(compiled)
     facts = functools.cache(functools.partial(_facts, compiled.module, Origins(compiled.module)))
     model = time_model(compiled, measured)
     return tuple(
         _row(site, facts(site.computation, site.hlo_name), model, graphs.get(site.thunk_id))
-        for site in launches(compiled)
+        for site in (Reading(compiled) if reading is None else reading).launches
         if not site.is_copy
     )
 
@@ -164,10 +166,15 @@ def _facts(module: HloModule, origins: Origins, computation_name: str, name: str
 
 
 def _family(module: HloModule, one: Instruction, work: Work) -> str:
-    """The family by name; a fusion that XLA named after data movement but that computes is elementwise."""
+    """The family by name; of a fusion without one that of a sort, product or the like inside.
+
+    A fusion that XLA named after data movement but that computes is elementwise.
+    """
     family = family_of_kernel(one.name, one.opcode, one.custom_call_target)
     if one.is_fusion and family in ("layout", "constant", "unknown"):
         inside = {family_of_kernel(member.name, member.opcode) for member in members(module, one)}
+        if family == "unknown" and (heavy := next((name for name in HEAVY_FAMILIES if name in inside), "")):
+            return heavy
         if work.flops:
             return "elementwise"
         if family == "unknown":

@@ -15,6 +15,7 @@ import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.errors import CompileError
@@ -108,37 +109,12 @@ class LaunchCounts:
 
 def launches(compiled: Compiled) -> tuple[LaunchSite, ...]:
     """Every launch and copy of the program, in XLA's order."""
-    return tuple(_Ledger(compiled).sites(_thunks(compiled)[1], 1, ()))
-
-
-def control_sites(compiled: Compiled) -> tuple[ControlSite, ...]:
-    """Every loop and conditional of the program, in XLA's order, the outer before the inner ones."""
-    found = tuple(_Ledger(compiled).control(_thunks(compiled)[1], 1, ()))
-    captured = captured_control(compiled)
-    if captured is None or len(captured) != len(found):
-        return found
-    return tuple(replace(site, in_cuda_graph=inside) for site, inside in zip(found, captured, strict=True))
+    return Reading(compiled).launches
 
 
 def count_launches(compiled: Compiled) -> LaunchCounts:
     """The totals of ``launches``."""
-    source, thunks = _thunks(compiled)
-    ledger = _Ledger(compiled)
-    sites = tuple(ledger.sites(thunks, 1, ()))
-    launched, copied = ([site for site in sites if site.is_copy == is_copy] for is_copy in (False, True))
-    return LaunchCounts(
-        static_launches=sum(site.static for site in launched),
-        dynamic_launches=sum(site.dynamic for site in launched),
-        static_copies=sum(site.static for site in copied),
-        dynamic_copies=sum(site.dynamic for site in copied),
-        unknown_trip_loops=sum(
-            one.kind == "kWhile" and ledger.trips(one) is None for top in thunks for one in top.walk()
-        ),
-        conditionals=sum(one.kind == "kConditional" for top in thunks for one in top.walk()),
-        launch_source=source,
-        bytes_accessed=sum(site.dynamic * (site.operand_bytes + site.result_bytes) for site in launched),
-        dynamic_collectives=sum(site.dynamic for site in launched if _COLLECTIVE.match(site.kind)),
-    )
+    return Reading(compiled).counts
 
 
 def thunk_text(compiled: Compiled) -> str:
@@ -182,18 +158,53 @@ class _Branch:
         return sum(one.dynamic for one in self.sites if not one.is_copy)
 
 
-class _Ledger:
+class Reading:
+    """XLA's thunk list of a compiled program, read once for all that is made of it."""
+
     def __init__(self, compiled: Compiled) -> None:
+        self.launch_source, self._thunks = _thunks(compiled)
+        self._compiled = compiled
         self._module: HloModule = compiled.module
         self._on_gpu = compiled.target.kind == "cuda"
         self._places = {one.name: (computation, one) for computation, one in instructions(self._module)}
 
-    def trips(self, loop: Thunk) -> int | None:
+    @cached_property
+    def launches(self) -> tuple[LaunchSite, ...]:
+        """Every launch and copy of the program, in XLA's order."""
+        return tuple(self._sites(self._thunks, 1, ()))
+
+    @cached_property
+    def control_sites(self) -> tuple[ControlSite, ...]:
+        """Every loop and conditional of the program, in XLA's order, the outer before the inner ones."""
+        found = tuple(self._control(self._thunks, 1, ()))
+        captured = captured_control(self._compiled)
+        if captured is None or len(captured) != len(found):
+            return found
+        return tuple(replace(site, in_cuda_graph=inside) for site, inside in zip(found, captured, strict=True))
+
+    @cached_property
+    def counts(self) -> LaunchCounts:
+        """The totals of ``launches``."""
+        launched, copied = ([site for site in self.launches if site.is_copy == copy] for copy in (False, True))
+        every = [one for top in self._thunks for one in top.walk()]
+        return LaunchCounts(
+            static_launches=sum(site.static for site in launched),
+            dynamic_launches=sum(site.dynamic for site in launched),
+            static_copies=sum(site.static for site in copied),
+            dynamic_copies=sum(site.dynamic for site in copied),
+            unknown_trip_loops=sum(one.kind == "kWhile" and self._trips(one) is None for one in every),
+            conditionals=sum(one.kind == "kConditional" for one in every),
+            launch_source=self.launch_source,
+            bytes_accessed=sum(site.dynamic * (site.operand_bytes + site.result_bytes) for site in launched),
+            dynamic_collectives=sum(site.dynamic for site in launched if _COLLECTIVE.match(site.kind)),
+        )
+
+    def _trips(self, loop: Thunk) -> int | None:
         """The trip count of a loop where XLA knows it."""
         place = self._places.get(loop.hlo_name)
         return place[1].known_trip_count if place and place[1].opcode == "while" else None
 
-    def sites(self, thunks: tuple[Thunk, ...], runs: int, path: tuple[str, ...]) -> Iterator[LaunchSite]:
+    def _sites(self, thunks: tuple[Thunk, ...], runs: int, path: tuple[str, ...]) -> Iterator[LaunchSite]:
         for thunk in thunks:
             if thunk.kind == "kWhile":
                 yield from self._loop(thunk, runs, path)
@@ -202,7 +213,7 @@ class _Ledger:
             elif thunk.sections:
                 inside = self._named(thunk) if thunk.kind == SLICED else thunk
                 for section in inside.sections:
-                    yield from self.sites(section.thunks, runs, path)
+                    yield from self._sites(section.thunks, runs, path)
             elif thunk.kind not in _CONTAINERS and not _SILENT.match(thunk.kind):
                 yield self._site(thunk, runs, path)
 
@@ -218,11 +229,11 @@ class _Ledger:
         return replace(fusion, sections=(Section("", (replace(leaves[0], hlo_name=calls[0]),)),))
 
     def _loop(self, loop: Thunk, runs: int, path: tuple[str, ...]) -> Iterator[LaunchSite]:
-        place, trips = self._places.get(loop.hlo_name), self.trips(loop)
+        place, trips = self._places.get(loop.hlo_name), self._trips(loop)
         inside = (*path, loop.hlo_name or f"thunk {loop.id}")
         for section in loop.sections:
             known = 0 if section.name == "condition" else trips
-            yield from self.sites(section.thunks, runs * (1 if trips is None else known or 0), inside)
+            yield from self._sites(section.thunks, runs * (1 if trips is None else known or 0), inside)
         if trips is None and self._on_gpu:
             computation = place[0].name if place else ""
             yield LaunchSite(loop.hlo_name, _TO_HOST, runs, 0, runs, True, computation, inside, 1, 1)
@@ -231,7 +242,7 @@ class _Ledger:
         """The label of the branch with most launches, and every branch by its label."""
         name = conditional.hlo_name or f"thunk {conditional.id}"
         branches = {
-            label: _Branch(where, thunks, tuple(self.sites(thunks, 1, (*path, f"{name}:{label}"))))
+            label: _Branch(where, thunks, tuple(self._sites(thunks, 1, (*path, f"{name}:{label}"))))
             for label, where, thunks in self._parts(conditional)
         }
         return max(branches, key=lambda label: branches[label].launches, default=""), branches
@@ -257,14 +268,14 @@ class _Ledger:
         named = (one.hlo_name for top in thunks for one in top.walk() if one.hlo_name in self._places)
         return next((self._places[name][0].name for name in named), "")
 
-    def control(self, thunks: tuple[Thunk, ...], runs: int, path: tuple[str, ...]) -> Iterator[ControlSite]:
+    def _control(self, thunks: tuple[Thunk, ...], runs: int, path: tuple[str, ...]) -> Iterator[ControlSite]:
         """The loops and conditionals among ``thunks``, which run ``runs`` times, and inside them."""
         for thunk in thunks:
             inside, times = path, {one.name: runs for one in thunk.sections}
             name = thunk.hlo_name or f"thunk {thunk.id}"
             where = self._places[thunk.hlo_name][0].name if thunk.hlo_name in self._places else ""
             if thunk.kind == "kWhile":
-                trips = self.trips(thunk)
+                trips = self._trips(thunk)
                 yield ControlSite(name, where, path, runs, True, trips)
                 inside = (*path, name)
                 times = {"condition": runs if trips is None else 0, "body": runs * (1 if trips is None else trips)}
@@ -274,10 +285,10 @@ class _Ledger:
                 yield ControlSite(name, where, path, runs, False, None, sizes, counted)
                 for label, branch in branches.items():
                     within = (*path, f"{name}:{label}")
-                    yield from self.control(branch.thunks, runs if label == counted else 0, within)
+                    yield from self._control(branch.thunks, runs if label == counted else 0, within)
                 continue
             for section in thunk.sections:
-                yield from self.control(section.thunks, times[section.name], inside)
+                yield from self._control(section.thunks, times[section.name], inside)
 
     def _branches(self, conditional: Thunk, runs: int, path: tuple[str, ...]) -> Iterator[LaunchSite]:
         counted, branches = self._longest(conditional, path)

@@ -179,20 +179,21 @@ def memory_record(compiled: Compiled) -> MemoryRecord:
                 (slot for one in (*of_temp, *of_outputs) for slot in timeline.slots(one)), key=lambda slot: -slot.bytes
             )
         ),
-        copies=buffer_copies(compiled, timeline.origins),
+        copies=buffer_copies(compiled, timeline.origins, timeline.sites),
         temporaries=tuple(sorted(temporaries, key=lambda one: -one.bytes)),
         held_by_step=tuple(held),
     )
 
 
 class _Timeline:
-    """The steps of a program, with the launches that they are and their origins."""
+    """The steps of a program, with the launches that they are and their origins; ``sites`` are launches and copies."""
 
     def __init__(self, compiled: Compiled, assignment: BufferAssignment) -> None:
         self._places = {one.name: (computation, one) for computation, one in instructions(compiled.module)}
         self.origins = Origins(compiled.module)
         self._steps = assignment.schedule
-        named = {site.hlo_name for site in launches(compiled) if not site.is_copy}
+        self.sites = launches(compiled)
+        named = {site.hlo_name for site in self.sites if not site.is_copy}
         self._is_launch = [
             name in named
             or (name in self._places and any(one.name in named for one in members(compiled.module, self._one(name))))

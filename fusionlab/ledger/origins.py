@@ -31,6 +31,8 @@ _PASSED_ON = ("bitcast", "get-tuple-element", "copy")
 _CONTROL = ("while", "conditional")
 _NOT_A_READER = ("tuple", *_CONTROL)
 _MOST_KERNELS_BETWEEN = 4
+_CONVOLUTION = "__cudnn$conv"
+_TAKEN_ALONG = ("transpose", "reshape", "broadcast_in_dim", "squeeze", "convert_element_type")
 
 BY_MEMBERS, BY_READERS, BY_PRODUCERS, BY_LOOP = "members", "readers", "producers", "loop"
 BY = {
@@ -104,9 +106,10 @@ class Origins:
         voters = [one for one in named if one.opcode not in _NOT_A_VOTER] or named
         computing = [one for one in voters if family_of_kernel(one.name, one.opcode) not in _MOVES_DATA]
         voting = computing or voters
+        working = [one for one in reversed(inside) if one.opcode not in _NOT_A_VOTER and not one.is_fusion]
+        heaviest = max(working, key=self._weight, default=instruction)  # of equals, the root
         if not voting:
-            working = (one for one in reversed(inside) if one.opcode not in _NOT_A_VOTER and not one.is_fusion)
-            return Origin(op=_opcode(max(working, key=self._weight, default=instruction)))  # of equals, the root
+            return Origin(op=_opcode(heaviest))
         votes: Counter[Hashable] = Counter()
         for one in voting:
             votes[self._ballot(one)] += self._weight(one)
@@ -118,7 +121,6 @@ class Origins:
             one = agreeing[0]
         found = attribute(one.op_name) if one.op_name else Attribution("", "", "")
         placed = [one, *agreeing, *sorted(voting, key=self._weight, reverse=True)]
-        name = read_name(one.op_name)
         return Origin(
             phase=found.phase,
             stage=found.stage,
@@ -127,7 +129,7 @@ class Origins:
             op_name=one.op_name,
             source=next(filter(None, map(self._source, placed)), ""),
             caller=next(filter(None, map(self._caller, placed)), ""),
-            op=name.op or _opcode(one),
+            op=_opcode(heaviest) if one.opcode in _NOT_A_VOTER and working else _op(one),
             by=BY_MEMBERS,
             scopes=self._distinct(named, lambda member: read_name(member.op_name).scope),
             sources=self._distinct(named, self._source),
@@ -236,7 +238,7 @@ class Origins:
 
     def _part(self, one: Instruction) -> str:
         name = read_name(one.op_name)
-        return part_of(name.scope, name.op or _opcode(one), self._source(one))
+        return part_of(name.scope, _op(one), self._source(one))
 
     def _caller(self, one: Instruction) -> str:
         return next((_short(*place) for place in self._module.callers_of(one) if not _is_installed(place[0])), "")
@@ -245,6 +247,19 @@ class Origins:
 def part_of(scope: str, op: str, source: str) -> str:
     """One op as text: ``scope/op (source)``."""
     return "/".join(filter(None, (scope, op))) + (f" ({source})" if source else "")
+
+
+def _op(one: Instruction) -> str:
+    """The primitive that ``one`` is of, else the name that XLA has for it.
+
+    XLA names a product after the transposition or conversion that it takes with it: that is not what the call does.
+    """
+    op, target = read_name(one.op_name).op, one.custom_call_target
+    if op in _TAKEN_ALONG and target.startswith(_CONVOLUTION):
+        return "conv_general_dilated"
+    if op in _TAKEN_ALONG and target and family_of_kernel(one.name, one.opcode, target) == "gemm":
+        return "dot_general"
+    return op or _opcode(one)
 
 
 def _opcode(one: Instruction) -> str:

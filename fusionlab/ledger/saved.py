@@ -19,7 +19,7 @@ from fusionlab.errors import InputError
 from fusionlab.hlo.name_stacks import read_name
 from fusionlab.ledger.control_flow import ControlFact, control_facts
 from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
-from fusionlab.ledger.ledger import LaunchSite, count_launches, launches
+from fusionlab.ledger.ledger import LaunchSite, Reading
 from fusionlab.ledger.origins import Origins
 from fusionlab.ledger.refusals import refusals
 
@@ -128,9 +128,13 @@ class LedgerRecord:
         }
 
 
-def ledger_record(compiled: Compiled, *, memory_known: bool = True) -> LedgerRecord:
-    """The ledger of ``compiled``; ``memory_known`` is False for HLO text, which says nothing of memory."""
-    rows, counts = launch_rows(compiled), count_launches(compiled)
+def ledger_record(compiled: Compiled, reading: Reading | None = None, *, memory_known: bool = True) -> LedgerRecord:
+    """The ledger of ``compiled``; ``memory_known`` is False for HLO text, which says nothing of memory.
+
+    A ``reading`` of ``compiled`` saves another one.
+    """
+    reading = Reading(compiled) if reading is None else reading
+    rows, counts = launch_rows(compiled, reading=reading), reading.counts
     found = refusals(compiled, rows)
     origins = Origins(compiled.module)
     return LedgerRecord(
@@ -139,7 +143,7 @@ def ledger_record(compiled: Compiled, *, memory_known: bool = True) -> LedgerRec
         versions=compiled.versions,
         launch_source=counts.launch_source,
         rows=rows,
-        copies=tuple(_copy(site, compiled, origins) for site in launches(compiled) if site.is_copy),
+        copies=tuple(_copy(site, compiled, origins) for site in reading.launches if site.is_copy),
         refusals=None if found is None else tuple(
             SavedRefusal(one.kernel, one.consumers, one.cause, one.scope, one.op, one.source, one.dynamic_launches)
             for one in found.found
@@ -148,7 +152,7 @@ def ledger_record(compiled: Compiled, *, memory_known: bool = True) -> LedgerRec
         argument_bytes=compiled.memory.argument_bytes if memory_known else None,
         unknown_trip_loops=counts.unknown_trip_loops,
         conditionals=counts.conditionals,
-        control_flow=control_facts(compiled, origins),
+        control_flow=control_facts(compiled, origins, reading),
     )  # fmt: skip
 
 

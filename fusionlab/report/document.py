@@ -69,6 +69,17 @@ class Studied:
     before: Compiled
     after: Compiled | None
 
+    @cached_property
+    def rows(self) -> tuple[LaunchRow, ...]:
+        """The launches of the original program."""
+        return launch_rows(self.before)
+
+    @property
+    def view(self) -> str:
+        """The view that groups the launches of the original program: the stage where there are stages."""
+        views = default_views(self.rows)
+        return "stage" if "stage" in views else views[0]
+
 
 def study_document(source: Workload | Program, studied: Sequence[Studied], beside: Mapping[str, Any]) -> dict[str, Any]:
     """The document; ``beside`` are its parts that do not follow from the outcomes (replays, commands, ...)."""
@@ -174,9 +185,9 @@ class _Writer:
         last = _Viewed(outcome.rewritten, compared.views[-1], compared.names)
         original = self._key("original", target.name, first)
         rewritten = self._key("rewritten", target.name, last) if outcome.applied else original
-        after, view = None, default_views(launch_rows(one.before))
+        after = None
         if outcome.applied and outcome.after is not None and one.after is not None:
-            after = _side(outcome.after, one.after, last.ops_of_scopes, view)
+            after = _side(outcome.after, one.after, launch_rows(one.after), last.ops_of_scopes, one.view)
         return {
             "name": target.name,
             "kind": target.kind,
@@ -190,7 +201,7 @@ class _Writer:
             "pass_s": outcome.pass_s,
             "events": [event.to_json() for event in outcome.events],
             "equivalence": outcome.equivalence.to_json(),
-            "before": _side(outcome.before, one.before, first.ops_of_scopes, view),
+            "before": _side(outcome.before, one.before, one.rows, first.ops_of_scopes, one.view),
             "after": after,
             "diffs": [self._diff(*pair) for pair in zip([s.by for s in outcome.steps], compared.diffs, strict=True)],
         }
@@ -274,22 +285,15 @@ def _op_clusters(viewed: _Viewed) -> list[dict[str, Any]]:
     return found
 
 
-def view_of_report(views: Sequence[str]) -> str:
-    """What the report groups launches by, of the ``default_views``: the stage where there are stages."""
-    return "stage" if "stage" in views else views[0]
-
-
 def _side(
-    found: Footprint, compiled: Compiled, ops_of: Mapping[str, Sequence[int]], views: Sequence[str]
+    found: Footprint, compiled: Compiled, rows: tuple[LaunchRow, ...], ops_of: Mapping[str, Sequence[int]], view: str
 ) -> dict[str, Any]:
-    """One program as XLA compiled it for one target; ``ops_of`` maps a name stack to its ops' positions.
+    """One program as XLA compiled it for one target, with its launches ``rows``; ``ops_of`` maps a name stack to its
+    ops' positions.
 
-    ``launches`` are rows of LAUNCH_FIELDS, ``by_stage_family`` and ``by_view_family`` their totals; the other parts
-    name launches by their name. The view of the second is the stage where there are stages, else the one of ``views``;
-    its groups are in the rows' ``field``.
+    ``launches`` are rows of LAUNCH_FIELDS, ``by_stage_family`` and ``by_view_family`` their totals, the second by
+    ``view``, with its groups in the rows' ``field``; the other parts name launches by their name.
     """
-    rows = launch_rows(compiled)
-    view = view_of_report(views)
     ceilings = ceilings_of(compiled.target)
     roofs = ("flops_per_s", "bytes_per_s", "ridge_flop_per_byte", "source")
     return {

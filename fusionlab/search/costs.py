@@ -16,7 +16,7 @@ from fusionlab.codegen.targets import Target, load_target
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.launch_rows import launch_rows, totals
-from fusionlab.ledger.ledger import count_launches
+from fusionlab.ledger.ledger import Reading
 from fusionlab.subprocesses import ProcessFailed, call
 
 
@@ -38,7 +38,8 @@ class Costs:
 
 def costs_of(compiled: Compiled) -> Costs:
     """The costs of ``compiled``, summed over all runs of all launches."""
-    counts, sums = count_launches(compiled), totals(launch_rows(compiled))
+    reading = Reading(compiled)
+    counts, sums = reading.counts, totals(launch_rows(compiled, reading=reading))
     return Costs(
         launches=counts.dynamic_launches,
         copies=counts.dynamic_copies,

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 CONDITIONAL = {
     "apply": {"diff", "search"},
     "bisect": {"application", "applications", "location", "worst_walker", "ops_before", "ops_after"},
-    "launches": {"targets"},
+    "launches": {"targets", "kernels"},
     "explain": {"kernel", "members", "not_fused_with_readers", "not_fused_with_producers", "notes"},
     "memory": {"by", "held_by"},
     "roofline": {"targets"},

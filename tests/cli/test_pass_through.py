@@ -77,6 +77,42 @@ def test_it_comes_out_as_it_went_in(name, cli, path, out):
     assert named in refused.stderr
 
 
+LABELLED = (
+    module(f'{SINE[:-15]} {{tt.n = 3 : i32, tt.where = #tt.where<[3], "x"> : i32}} : tensor<4xf32>')
+    .replace(
+        "%unused: tensor<7xf32>", '%unused: tensor<7xf32> {tt.kind = #tt.kind<input>, mhlo.layout_mode = "default"}'
+    )
+    .replace("= 1 : i32}", "= 1 : i32, tt.system = #tt.system<1>}", 1)
+)
+
+
+def test_labels_of_an_unknown_dialect_are_left_out_of_what_is_studied(cli, path, out, caplog):
+    """``apply`` would lose them, and passes the file through."""
+    path.write_text(LABELLED)
+    cli("launches", path, "--target", "cpu", "--quiet", code=0)
+    assert "in.mlir: attributes of unknown dialects are left out: tt.system, tt.kind, tt.where" in caplog.text
+    program = load_program(str(path))
+    assert "tt.n = 3" in program.text
+    assert "mhlo.layout_mode" in program.text
+    assert not any(name in program.text for name in ("tt.kind", "tt.where", "tt.system"))
+    with pytest.raises(NotStudied, match=r"there is the attribute #tt\.system"):
+        load_program(str(path), whole=True)
+    cli("apply", path, "--pass", "batch-replay", "--out", out, "--quiet", code=0)
+    assert out.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "said"),
+    [
+        ("tt.where = #tt.where", "mhlo.where = #tt.where", "attribute #tt.where (mhlo.where of stablehlo.sine)"),
+        ("%unused: tensor<7xf32>", "%unused: tensor<7xf32, #tt.layout<1>>", "attribute #tt.layout"),
+    ],
+)
+def test_what_may_change_the_meaning_is_not_left_out(written, instead, said, cli, path):
+    path.write_text(LABELLED.replace(written, instead))
+    assert said in cli("replays", path, "--quiet", code=2).stderr
+
+
 def test_a_search_is_refused_too(as_json, path):
     path.write_text(module(other=DYNAMIC_FUNCTION))
     assert [event["pass"] for event in as_json("apply", path, "--pipeline", "best")["events"]] == ["best"]

@@ -2,15 +2,21 @@
 
 import json
 
+import jax.numpy as jnp
 import pytest
 
 from fusionlab.cli import VERBS
+from fusionlab.hlo.program import Program
 from tests.optional_packages import needs_the_cuda_plugin
 
 MODEL = """import jax, jax.numpy as jnp
 def energy(x):
     y = jax.lax.fori_loop(0, 4, lambda k, s: s + jnp.sin(x[:, k, None] * x), x)
     return jnp.tanh(y @ jnp.ones((4, 2)))
+"""
+SOLVE = """import jax, jax.numpy as jnp
+def solve(x):
+    return jnp.linalg.slogdet(x @ x.T + 3 * jnp.eye(4))[1]
 """
 OTHER = MODEL.replace("tanh", "sin")
 GIVEN = ("model.py:energy", "--args", "f32[3,4]")
@@ -70,6 +76,24 @@ def test_both_programs_of_a_check_may_be_python(cli, folder):
     words = ("--args", "f32[3,4]", "--target", "cpu", "--no-oracles", "--quiet")
     cli("check", "model.py:energy", "model.py", *words, code=0)
     cli("check", "model.py:energy", "other.py:energy", *words, code=1)
+
+
+def test_a_check_lowers_python_for_where_it_runs(as_json, folder, lowered):
+    """For the CPU, unless it is compared with a program that calls a GPU's libraries."""
+    (folder / "model.py").write_text(SOLVE)
+    (folder / "other.py").write_text(SOLVE.replace("x.T", "(x.T + 0)"))
+    found = as_json("check", "model.py:solve", "other.py:solve", "--args", "f32[4,4]", "--no-oracles")
+    assert (found["target"], found["verdict"]) == ("cpu", "equal")
+
+    module = {"__name__": "solve"}
+    exec(SOLVE, module)
+    for platform, target in (("cuda", "a100"), ("cpu", "cpu")):
+        program = Program.from_function(module["solve"], jnp.ones((4, 4)), platform=platform)
+        assert program.platform == platform
+        (folder / "solve.mlir").write_text(program.text)
+        for sides in (("model.py:solve", "solve.mlir"), ("solve.mlir", "model.py:solve")):
+            document = as_json("check", *sides, "--args", "f32[4,4]", "--no-oracles")
+            assert (document["target"], document["verdict"]) == (target, "equal"), (platform, sides)
 
 
 def test_a_comparison_of_two_files(as_json, cli, folder):

@@ -1,11 +1,14 @@
 """Facts of launches on the CPU: figures that are not known have no column, and nothing is called the most of equals."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import fusionlab
+from tests.optional_packages import needs_the_cuda_plugin
 
 pytestmark = [pytest.mark.usefixtures("module_cache"), pytest.mark.versions]
 
@@ -51,3 +54,50 @@ def test_one_is_singular():
     found = fusionlab.launches(lambda x: jnp.tanh(x), X, target="cpu")
     assert found.dynamic_launches == 1
     assert "1 launch has no modelled time" in found.notes
+
+
+@needs_the_cuda_plugin
+def test_products_in_tf32_are_noted_and_differ_in_time():
+    def product(x):
+        return x @ x
+
+    def precise(x):
+        return jax.numpy.dot(x, x, precision="highest")
+
+    x = jax.ShapeDtypeStruct((1024, 1024), np.float32)
+    found, exact = fusionlab.launches(product, x), fusionlab.launches(precise, x)
+    (note,) = [line for line in found.qualifications if "TF32" in line]
+    assert note.startswith("TF32 on tensor cores: 1 launch with all of the FLOPs")
+    assert not any("TF32" in line for line in exact.notes)
+    assert not any("CUDA graph" in line for line in found.qualifications)
+    assert any("CUDA graph" in line for line in found.notes)
+    verdict = fusionlab.diff(found, exact).verdict
+    assert re.fullmatch(r"product -> precise on a100: 1 launch on both sides; .* us become .* us \(model\)", verdict)
+    assert "costliest" not in fusionlab.explain(product, x).verdict
+
+
+def test_flops_that_are_not_known_are_no_zero():
+    def both(x):
+        return jnp.fft.fft(x).real, x @ x
+
+    found = fusionlab.launches(both, X, target="cpu", by="op")
+    cells = {row[0]: dict(zip(found.table(0).columns, row, strict=True)) for row in found.table(0).rows}
+    flops = next(column for column in found.table(0).columns if column.endswith("FLOP"))
+    assert cells["fft"][flops] == "-"
+    assert cells["all"][flops].startswith(">=")
+    assert not cells["dot_general"][flops].startswith(">=")
+
+
+@needs_the_cuda_plugin
+def test_sites_have_columns_of_their_code(cli, as_json, tmp_path):
+    (tmp_path / "model.py").write_text(
+        "import jax.numpy as jnp\ndef f(x):\n    return jnp.tanh(x @ x), jnp.sin(x).sum(0)\n"
+    )
+    given = ("launches", tmp_path / "model.py:f", "--args", "f32[512,512]")
+    head = next(line for line in cli(*given, "--kernels", code=0).stdout.splitlines() if line.startswith(" launch "))
+    assert head.split()[-3:] == ["reads/need", "sectors", "registers"]
+    found = as_json(*given, "--kernels")
+    assert {one["name"] for one in found["kernels"]} < {row["name"] for row in found["rows"]}  # a library call has none
+    assert "kernels" not in as_json(*given)
+    assert "name one" in cli(*given, "--kernels", "--target", "a100,h100", "--quiet", code=2).stderr
+    assert "no kernel code" in cli(*given, "--kernels", "--target", "cpu", "--quiet", code=2).stderr

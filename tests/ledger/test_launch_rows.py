@@ -49,6 +49,62 @@ def test_flops_by_rule(module, name, work):
     assert work_of(module, module.entry, module.entry.by_name[name]) == work
 
 
+CONVOLVED = """HloModule conv, is_scheduled=true
+ENTRY %main {
+  %x = f32[2,3,8,8]{3,2,1,0} parameter(0)
+  %w = f32[5,3,3,3]{3,2,1,0} parameter(1)
+  %y = f32[2,5,8,8]{3,2,1,0} parameter(2)
+  ROOT %conv = (SHAPE, u8[0]{0}) custom-call(OPERANDS), dim_labels=bf01_oi01->bf01EXTRA, custom_call_target=TARGET
+}
+""".replace("TARGET", '"__cudnn$convKIND"')
+TERMS = 2 * 5 * 8 * 8 * 3 * 3 * 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "operands"),
+    [
+        ("Forward", "f32[2,5,8,8]{3,2,1,0}", "%x, %w"),
+        ("BiasActivationForward", "f32[2,5,8,8]{3,2,1,0}", "%x, %w"),
+        ("BackwardInput", "f32[2,3,8,8]{3,2,1,0}", "%y, %w"),
+        ("BackwardFilter", "f32[5,3,3,3]{3,2,1,0}", "%x, %y"),
+    ],
+)
+def test_a_convolution_of_cudnn_has_its_taps_as_work(kind, shape, operands):
+    text = CONVOLVED.replace("KIND", kind).replace("SHAPE", shape).replace("OPERANDS", operands)
+    for extra, tf32 in (("", 2 * TERMS), (", operand_precision={highest,highest}", 0)):
+        module = parse_optimized(text.replace("EXTRA", extra))
+        found = work_of(module, module.entry, module.entry.by_name["conv"])
+        assert found == Work(2 * TERMS, tf32_flops=tf32)
+
+
+def test_a_convolution_that_xla_compiles_has_the_same_work():
+    text = CONVOLVED.replace("(SHAPE, u8[0]{0}) custom-call(OPERANDS)", "f32[2,5,8,8]{3,2,1,0} convolution(%x, %w)")
+    module = parse_optimized(text.partition("EXTRA")[0] + ", window={size=3x3 pad=1_1x1_1}\n}\n")
+    assert work_of(module, module.entry, module.entry.by_name["conv"]) == Work(2 * TERMS)
+
+
+SORTED = """HloModule sorted, is_scheduled=true
+%less {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %c = pred[] compare(%a, %b), direction=LT
+}
+%body {
+  %p = f32[8]{0} parameter(0)
+  %twice = f32[8]{0} add(%p, %p)
+  ROOT %sort = f32[8]{0} sort(%twice), dimensions={0}, to_apply=%less
+}
+ENTRY %main {
+  %x = f32[8]{0} parameter(0)
+  ROOT %fusion = f32[8]{0} fusion(%x), kind=kCustom, calls=%body
+}
+"""
+
+
+def test_a_fusion_without_a_name_is_of_the_sort_inside():
+    assert rows_of(SORTED)["fusion"].family == "sort"
+
+
 @pytest.mark.parametrize(
     ("name", "operand_bytes", "result_bytes"),
     [

@@ -14,7 +14,10 @@ from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.errors import InputError
 from fusionlab.hlo.optimised.buffers import TEMP, parse_buffers
+from fusionlab.ledger.buffer_copies import buffer_copies
+from fusionlab.ledger.ledger import launches
 from fusionlab.ledger.memory import SCHEMA, TABLE, WORKSPACE, memory_record
+from fusionlab.ledger.origins import Origins
 from fusionlab.testing.lowered import program_of
 from tests.ledger.by_hand import compiled_of
 from tests.optional_packages import needs_the_cuda_plugin
@@ -315,3 +318,27 @@ def test_memory_on_the_host_is_not_the_devices():
 def test_what_xla_writes_in_another_form_is_said(assignment, ranges, message):
     with pytest.raises(InputError, match=message):
         by_hand(assignment, ranges)
+
+
+DONATED = """HloModule step, is_scheduled=true, input_output_alias={ {0}: (1, {}, may-alias), {2}: (0, {}, may-alias) }
+
+ENTRY %main {
+  %batch = f32[8]{0} parameter(0)
+  %state.1 = f32[8]{0} parameter(1), metadata={op_name="state"}
+  %turned = f32[8]{0} reverse(%state.1), dimensions={0}
+  %copy.1 = f32[8]{0} copy(%turned)
+  %copy.2 = f32[8]{0} copy(%turned)
+  %copy.3 = f32[8]{0} copy(%turned)
+  ROOT %tuple = (f32[8]{0}, f32[8]{0}, f32[8]{0}) tuple(%copy.1, %copy.2, %copy.3)
+}
+"""
+
+
+def test_a_copy_into_a_donated_argument_names_it():
+    made = compiled_of(DONATED)
+    found = buffer_copies(made, Origins(made.module), launches(made))
+    assert {one.name: one.cause for one in found} == {
+        "copy.1": "into donated argument state (from turned)",
+        "copy.2": "a result of the program (from turned)",
+        "copy.3": "into donated argument batch (from turned)",
+    }

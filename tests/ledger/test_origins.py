@@ -152,3 +152,47 @@ def test_the_default_depth_is_the_greatest_whose_groups_fit_on_a_screen():
     rows = launch_rows(compiled_of(text))
     assert default_views(rows) == ("scope:1",)
     assert len(totals_by(rows, ("scope:1",))) == 4
+
+
+NAMED = """HloModule named, is_scheduled=true
+%sum {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %c = f32[] add(%a, %b)
+}
+%body {
+  %p = f32[8,64]{1,0} parameter(0)
+  %zero = f32[] constant(0), metadata={op_name="jit(f)/jit(cumsum)" source_file="model.py" source_line=3}
+  ROOT %window = f32[8,64]{1,0} reduce-window(%p, %zero), window={size=1x8 pad=0_0x7_0}, to_apply=%sum
+}
+ENTRY %main {
+  %x = f32[8,64]{1,0} parameter(0)
+  %w = f32[64,64]{1,0} parameter(1)
+  %loop = f32[8,64]{1,0} fusion(%x), kind=kLoop, calls=%body
+  ROOT %call = f32[64,8]{1,0} custom-call(%w, %loop), custom_call_target="TARGET", METADATA
+}
+"""
+
+
+def named(op, target):
+    metadata = f'metadata={{op_name="jit(f)/vmap()/{op}" source_file="model.py" source_line=4}}'
+    text = NAMED.replace("METADATA", metadata).replace("TARGET", target)
+    return {row.name: (row.op, row.source) for row in launch_rows(compiled_of(text))}
+
+
+def test_a_kernel_of_which_jax_named_a_constant_alone_is_called_after_what_it_does():
+    assert named("dot_general", "__cublas$gemm")["loop"] == ("reduce_window", "model.py:3")
+
+
+@pytest.mark.parametrize(
+    ("op", "target", "shown"),
+    [
+        ("transpose", "__cublas$gemm", "dot_general"),  # XLA keeps the name of what it folds into the product
+        ("convert_element_type", "__cublas$lt$matmul", "dot_general"),
+        ("transpose", "__cudnn$convForward", "conv_general_dilated"),
+        ("einsum", "__cublas$gemm", "einsum"),
+        ("transpose", "somebodys_library", "transpose"),
+    ],
+)
+def test_a_library_call_is_called_after_what_it_computes(op, target, shown):
+    assert named(op, target)["call"] == (shown, "model.py:4")

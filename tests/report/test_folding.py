@@ -117,3 +117,26 @@ def test_layers_without_scopes_are_one_repeat(view_for):
 
     (repeat,) = [group for group in scope_tree(view_for(model)).groups if group.kind == "repeat"]
     assert (repeat.label, repeat.repeats, repeat.identical) == ("part ×5", 5, True)
+
+
+def test_a_run_of_loops_is_counted_and_has_its_lines(view_for):
+    def in_one_line(x):
+        for _ in range(50):
+            x = lax.fori_loop(0, 5, lambda k, y: jnp.sin(y) + k, x)
+        return x
+
+    def in_two_lines(x):
+        for _ in range(13):
+            x = lax.fori_loop(0, 5, lambda k, y: jnp.sin(y) + k, x)
+            x = lax.fori_loop(0, 6, lambda k, y: jnp.cos(y) + k, x)
+            x = lax.while_loop(lambda y: jnp.all(y < 1), lambda y: y * 2, x)
+            x = lax.cond(jnp.all(x > 1), jnp.sin, jnp.cos, x)
+        return x
+
+    def runs(function):
+        found = [group.label for group in scope_tree(view_for(function)).groups if group.kind == "run"]
+        return {"".join("#" if character.isdigit() else character for character in label) for label in found}
+
+    assert any(label.startswith("## × while (test_folding.py:###)") for label in runs(in_one_line)), runs(in_one_line)
+    for function in (in_one_line, in_two_lines):
+        assert not [label for label in runs(function) if "while to while" in label]

@@ -3,7 +3,8 @@
 The conventions are those of ``fusionlab.hlo.cost``; a fusion is the sum of its members, each counted once (a member
 that XLA recomputes for every reader is still counted once: this is work asked for, not work done). A library call
 counts as its operation: a cuBLAS matrix product 2 M N K per batch entry (bias and activation in its epilogue are not
-counted), a triangular solve n^2 per right-hand side, LU n^2 (m - n/3).
+counted), a convolution 2 per tap and output, also where the tap is on padding, a triangular solve n^2 per right-hand
+side, LU n^2 (m - n/3).
 
 An instruction without a rule is *unmodelled*: its name is kept, and it counts no FLOPs.
 """
@@ -23,6 +24,7 @@ from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction, 
 STATED_FLOPS = "fusionlab_flops"
 """Frontend attribute of a call of a kernel that fusionlab made: its FLOPs, which nothing else records."""
 
+_CONVOLUTION = "__cudnn$conv"
 _FREE_FAMILIES = ("layout", "constant", "sort", "gather-scatter", "rng", "control")
 _FLOAT = re.compile(r"f\d|bf16")
 _COMPLEX = re.compile(r"c\d")
@@ -44,9 +46,10 @@ _HLO_OPCODES: dict[str, str] = {
 _HEROES = re.compile(
     rf"(?<![a-z])({'|'.join(sorted((op.replace('-', '_') for op in _HLO_OPCODES), key=len, reverse=True))})(?![a-z])"
 )
+HEAVY_FAMILIES = ("attention", "gemm", "triangular-solve", "factorisation", "sort", "fft")
+"""Those that decide a fusion's family whatever is fused around them, the heaviest first."""
 _FUSION_ORDER = (
-    "attention", "gemm", "triangular-solve", "factorisation", "sort", "fft", "reduction", "rng", "elementwise",
-    "gather-scatter", "layout", "constant",
+    *HEAVY_FAMILIES, "reduction", "rng", "elementwise", "gather-scatter", "layout", "constant",
 )  # fmt: skip
 """The heaviest family first."""
 
@@ -128,8 +131,12 @@ def _terms_of_dot(computation: Computation, one: Instruction) -> int:
 
 def _terms_of_convolution(computation: Computation, one: Instruction) -> int:
     _, kernel = _operands(computation, one)
+    return _terms_per_convolution(one, one.shape, kernel)
+
+
+def _terms_per_convolution(one: Instruction, output: Shape, kernel: Shape) -> int:
     labels = one.attributes.get("dim_labels", "").partition("->")[0].partition("_")[2]
-    return one.shape.size * kernel.size // max(1, kernel.dims[labels.index("o")])
+    return output.size * kernel.size // max(1, kernel.dims[labels.index("o")])
 
 
 def _terms_of_reduce(computation: Computation, one: Instruction) -> int:
@@ -163,8 +170,25 @@ def _of_call(computation: Computation, call: Instruction) -> Work:
         contracted_axes = config["dot_dimension_numbers"]["lhs_contracting_dimensions"]
         product = 2 * result.size * math.prod(shapes[0].dims[int(axis)] for axis in contracted_axes)
         return Work(product, tf32_flops=product if _gemm_may_use_tf32(config, [*shapes[:2], result]) else 0)
+    if target.startswith(_CONVOLUTION):
+        return _of_convolution(call, shapes)
     flops = call_flops(target, [shape.dims for shape in shapes])
     return Work(unmodelled=(f"custom-call {target}",)) if flops is None else Work(flops)
+
+
+def _of_convolution(call: Instruction, shapes: list[Shape]) -> Work:
+    """cuDNN's convolution, or its derivative by the input or by the kernel, which has as many terms.
+
+    Bias, activation and scaling in it are not counted.
+    """
+    result = _arrays(call.shape)[0]
+    kind = call.custom_call_target.removeprefix(_CONVOLUTION)
+    by_kind = {"BackwardInput": (shapes[0], shapes[1]), "BackwardFilter": (shapes[1], result)}
+    output, kernel = by_kind.get(kind, (result, shapes[1]))
+    flops = 2 * _terms_per_convolution(call, output, kernel)
+    precisions = call.attributes.get("operand_precision", "").strip("{}").upper().split(",")
+    in_tf32 = may_use_tf32((one.dtype for one in (*shapes[:2], result)), precisions)
+    return Work(flops, tf32_flops=flops if in_tf32 else 0)
 
 
 def _gemm_may_use_tf32(config: Mapping[str, Any], shapes: Iterable[Shape]) -> bool:
@@ -176,6 +200,10 @@ def _gemm_may_use_tf32(config: Mapping[str, Any], shapes: Iterable[Shape]) -> bo
 
 def _dot(module: HloModule, computation: Computation, one: Instruction) -> int:
     return 2 * _terms_of_dot(computation, one)
+
+
+def _convolution(module: HloModule, computation: Computation, one: Instruction) -> int:
+    return 2 * _terms_of_convolution(computation, one)
 
 
 def _reduce(module: HloModule, computation: Computation, one: Instruction) -> int:
@@ -204,6 +232,7 @@ def _as_call(target: str) -> Callable[[HloModule, Computation, Instruction], int
 
 _RULES: dict[str, Callable[[HloModule, Computation, Instruction], int]] = {
     "cholesky": _as_call("potrf"),
+    "convolution": _convolution,
     "dot": _dot,
     "reduce": _reduce,
     "reduce-window": _reduce_window,

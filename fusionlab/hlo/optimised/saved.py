@@ -43,22 +43,23 @@ class HloFile:
     estimates_clock_ghz: float | None = None
 
 
-def load_saved(path: str | Path) -> HloFile | Program:
+def load_saved(path: str | Path, *, whole: bool = False) -> HloFile | Program:
     """The content of a file in any known form: HLO text or protobuf, StableHLO, a saved ``jax.export``.
 
     HLO before XLA's optimisation is converted to StableHLO, and so is a Program.
 
-    InputError names the file and, for HLO text, the line and column of the error.
+    InputError names the file and, for HLO text, the line and column of the error. ``whole`` is as for
+    ``Program.of_foreign_bytes``.
     """
     path = Path(path)
-    return content_as_saved(read_file(path), path)
+    return content_as_saved(read_file(path), path, whole=whole)
 
 
-def content_as_saved(content: bytes, path: Path) -> HloFile | Program:
+def content_as_saved(content: bytes, path: Path, *, whole: bool = False) -> HloFile | Program:
     """``load_saved`` of a file ``path`` with the bytes ``content``."""
     if _HLO_TEXT.match(content) or is_hlo_protobuf(content):
         return _hlo(content, path)
-    return _exported(path, content) or Program.of_foreign_bytes(content, path)
+    return _exported(path, content) or Program.of_foreign_bytes(content, path, whole=whole)
 
 
 def _hlo(content: bytes, path: Path) -> HloFile | Program:

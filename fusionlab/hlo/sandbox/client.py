@@ -95,7 +95,7 @@ def read_apart(content: bytes) -> bytes:
     """The bytecode that MLIR writes after reading ``content`` (StableHLO text, bytecode, a portable artifact).
 
     Unreadable has the cause, also when the process that read it crashed or timed out; Foreign names the part of a
-    valid module that is not studied.
+    valid module that is not studied, and has the module without it where it is attributes alone.
     """
     return _answer(content, STABLEHLO)
 
@@ -114,9 +114,11 @@ def hlo_text_apart(content: bytes) -> str:
 
 
 def _answer(content: bytes, kind: int) -> bytes:
-    what, answer = _reader.ask(content, kind)
-    if what == FOREIGN:
-        raise Foreign(*answer.decode("utf-8", "replace").split("\n", 1))
-    if what != MODULE:
+    is_what, answer = _reader.ask(content, kind)
+    if is_what == FOREIGN:
+        *words, without = answer.split(b"\n", 3)
+        what, where, dropped = (one.decode("utf-8", "replace") for one in words)
+        raise Foreign(what, where, dropped, without)
+    if is_what != MODULE:
         raise Unreadable(answer.decode("utf-8", "replace"))
     return answer

@@ -71,13 +71,11 @@ def why_attribute_not_studied(module: ir.Module) -> tuple[str, str] | None:
         def look(operation: Any, where: str = where) -> Any:
             place = f"{where}{_line(operation)}"
             for what, text in _texts(operation):
-                bare = _STRING.sub('""', text)
-                for match in _OF_DIALECT.finditer(bare):
-                    if not _is_known(match[2], operation.context):
-                        kind = "attribute" if match[1] == "#" else "type"
-                        cause = f"there is the {kind} {match[0]} ({what} of {operation.name}) in {place}"
-                        found.append((f"{cause}: {match[2]} is no dialect of StableHLO as JAX writes it", place))
-                        return ir.WalkResult.INTERRUPT
+                if (match := _foreign(text, operation.context)) is not None:
+                    kind = "attribute" if match[1] == "#" else "type"
+                    cause = f"there is the {kind} {match[0]} ({what} of {operation.name}) in {place}"
+                    found.append((f"{cause}: {match[2]} is no dialect of StableHLO as JAX writes it", place))
+                    return ir.WalkResult.INTERRUPT
             return ir.WalkResult.ADVANCE
 
         if top is None:
@@ -89,21 +87,69 @@ def why_attribute_not_studied(module: ir.Module) -> tuple[str, str] | None:
     return None
 
 
+_OF_SIGNATURE = ("arg_attrs", "res_attrs")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 _OF_DIALECT = re.compile(r"([#!])([A-Za-z_]\w*)(?:\.[\w.]+)?(?=[<\s,>)\]}]|$)")
 
 
+def drop_foreign_attributes(module: ir.Module) -> tuple[str, ...]:
+    """Delete attributes of unknown dialects from operations, arguments and results: those that are named by such a
+    dialect, too (``foo.kind = #foo.kind<input>``). Others change what an operation means, and stay. Their names."""
+    dropped: dict[str, None] = {}
+
+    def kept(named: Any) -> dict[str, Any]:
+        """``named`` without what is dropped."""
+        values = {name: named[name] for name in (str(getattr(key, "name", key)) for key in named)}
+        gone = [name for name, value in values.items() if _is_label(name, value)]
+        dropped.update(dict.fromkeys(gone))
+        return {name: value for name, value in values.items() if name not in gone}
+
+    def look(operation: Any) -> Any:
+        for name in [name for name, attribute in _named_attributes(operation) if _is_label(name, attribute)]:
+            dropped[name] = None
+            del operation.attributes[name]
+        for name, attribute in _named_attributes(operation):
+            if name in _OF_SIGNATURE and _foreign(str(attribute), operation.context) is not None:
+                context = operation.context
+                every = [ir.DictAttr.get(kept(one), context) for one in attribute]
+                operation.attributes[name] = ir.ArrayAttr.get(every, context)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look, ir.WalkOrder.PRE_ORDER)
+    return tuple(dropped)
+
+
+def _is_label(name: str, attribute: Any) -> bool:
+    """True for an attribute of an unknown dialect, under a name of one."""
+    dialect, dot, _ = name.partition(".")
+    is_named = bool(dot) and not _is_known(dialect, attribute.context)
+    return is_named and _foreign(str(attribute), attribute.context) is not None
+
+
+def _foreign(text: str, context: ir.Context) -> re.Match[str] | None:
+    """The first attribute or type of an unknown dialect in ``text``."""
+    found = _OF_DIALECT.finditer(_STRING.sub('""', text))
+    return next((match for match in found if not _is_known(match[2], context)), None)
+
+
 def _texts(operation: Any) -> Iterator[tuple[str, str]]:
     """The attributes and types of ``operation`` as text, each with its name."""
-    for key in operation.attributes:
-        name = getattr(key, "name", key)
-        yield str(name), str(operation.attributes[name])
+    for name, attribute in _named_attributes(operation):
+        yield name, str(attribute)
     for result in operation.results:
         yield "a result", str(result.type)
     for region in operation.regions:
         for block in region.blocks:
             for argument in block.arguments:
                 yield "an argument", str(argument.type)
+
+
+def _named_attributes(operation: Any) -> Iterator[tuple[str, Any]]:
+    """The attributes that the bindings can return, by name: those of complex elements they cannot."""
+    for key in operation.attributes:
+        name = str(getattr(key, "name", key))
+        with contextlib.suppress(TypeError):
+            yield name, operation.attributes[name]
 
 
 def _is_known(dialect: str, context: ir.Context) -> bool:
@@ -143,16 +189,9 @@ def _why_not_studied(operation: Any) -> str | None:
         return f"there is a {operation.name}"
     if any(len(region.blocks) > 1 for region in operation.regions):
         return f"there is a {operation.name} of several blocks"
-    if operation.name in _WITH_ELEMENTS and any(map(_is_resource, _attributes(operation))):
+    if operation.name in _WITH_ELEMENTS and any(_is_resource(one) for _, one in _named_attributes(operation)):
         return f"there is a {operation.name} whose elements are in a resource of the file"
     return None
-
-
-def _attributes(operation: Any) -> Iterator[Any]:
-    """The attributes that the bindings can return: those of complex elements they cannot."""
-    for key in operation.attributes:
-        with contextlib.suppress(TypeError):
-            yield operation.attributes[getattr(key, "name", key)]
 
 
 def _is_resource(attribute: Any) -> bool:

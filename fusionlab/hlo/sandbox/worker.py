@@ -24,7 +24,13 @@ from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
 
 from fusionlab.hlo.ops import op_of
-from fusionlab.hlo.sandbox.validation import why_attribute_not_studied, why_not_studied, why_refused, why_text_refused
+from fusionlab.hlo.sandbox.validation import (
+    drop_foreign_attributes,
+    why_attribute_not_studied,
+    why_not_studied,
+    why_refused,
+    why_text_refused,
+)
 from fusionlab.hlo.view import inner_operations, location_name, source_of
 from fusionlab.subprocesses import limit_memory
 
@@ -32,8 +38,8 @@ STABLEHLO, HLO, UNOPTIMISED = range(3)
 """Kinds of requests: StableHLO as bytecode; HLO, text or protobuf, as XLA's full print, and as StableHLO."""
 
 WORDS, MODULE, FOREIGN = range(3)
-"""Kinds of answers: the error of a file; a module; the part of a valid module that is not studied and, on a line of its
-own, its place."""
+"""Kinds of answers: the error of a file; a module; the part of a valid module that is not studied, its place and the
+names of attributes that can be dropped, each on a line, and the module without them, if it can be studied then."""
 
 _MAGIC = b"ML\xefR"
 _PORTABLE = re.compile(rb"ML\xefR.StableHLO_v(\d+(?:\.\d+)*)?", re.DOTALL)
@@ -48,11 +54,14 @@ class Unreadable(Exception):
 
 
 class Foreign(Exception):
-    """A valid module with a part that is not studied: ``what``, in one line, and ``where``."""
+    """A valid module with a part that is not studied: ``what``, in one line, and ``where``.
 
-    def __init__(self, what: str, where: str) -> None:
+    ``without`` is the module without that part, where the part is ``dropped`` attributes alone: their names.
+    """
+
+    def __init__(self, what: str, where: str, dropped: str = "", without: bytes = b"") -> None:
         super().__init__(what)
-        self.what, self.where = what, where
+        self.what, self.where, self.dropped, self.without = what, where, dropped, without
 
 
 def read(content: bytes) -> bytes:
@@ -68,8 +77,8 @@ def read(content: bytes) -> bytes:
         except (ir.MLIRError, ValueError) as error:
             if (newer := _why_newer(content)) is not None:
                 raise Unreadable(newer) from None
-            if (found := _of_unknown_dialect(content)) is not None:
-                raise Foreign(*found) from None
+            if (foreign := _of_unknown_dialect(content)) is not None:
+                raise Foreign(*foreign) from None
             raise Unreadable(f"not a valid StableHLO module: {_first_line(error)}") from None
         if (cause := why_refused(module)) is not None:
             raise Unreadable(cause)
@@ -114,9 +123,9 @@ def _numbers(version_text: str) -> tuple[int, ...]:
     return tuple(int(number[:9]) for number in version_text.split("."))
 
 
-def _of_unknown_dialect(content: bytes) -> tuple[str, str] | None:
-    """The unknown dialect of a module that is valid otherwise, and its place: MLIR accepts such operations in their
-    generic form, as in bytecode. None for what is no module even so."""
+def _of_unknown_dialect(content: bytes) -> tuple[str, str, str, bytes] | None:
+    """The unknown dialect of a module that is valid otherwise, as arguments of Foreign: MLIR accepts such operations in
+    their generic form, as in bytecode. None for what is no module even so."""
     with _context() as context:
         context.allow_unregistered_dialects = True
         try:
@@ -125,9 +134,20 @@ def _of_unknown_dialect(content: bytes) -> tuple[str, str] | None:
             return None
         if why_refused(module) is not None:
             return None
+        if (found := why_not_studied(module)) is not None:
+            return (*found, "", b"")
         where = "the module"
-        of_operation = why_not_studied(module) or why_attribute_not_studied(module)
-        return of_operation or (f"there is an attribute or a type of an unknown dialect in {where}", where)
+        what = f"there is an attribute or a type of an unknown dialect in {where}"
+        found = why_attribute_not_studied(module) or (what, where)
+        dropped = drop_foreign_attributes(module)
+        if (left := why_attribute_not_studied(module)) is not None:
+            return (*left, "", b"")
+        without = io.BytesIO()
+        module.operation.write_bytecode(file=without)
+    try:
+        return (*found, ", ".join(dropped), read(without.getvalue()))
+    except (Unreadable, Foreign):
+        return (*found, "", b"")
 
 
 def _looks_dynamic(module: ir.Module) -> bool:
@@ -250,7 +270,7 @@ def answer_to(request: bytes) -> tuple[int, bytes]:
     except Unreadable as error:
         return WORDS, str(error).encode()
     except Foreign as error:
-        return FOREIGN, f"{error.what}\n{error.where}".encode()
+        return FOREIGN, f"{error.what}\n{error.where}\n{error.dropped}\n".encode() + error.without
     except (MemoryError, RecursionError, ir.MLIRError, ValueError, IndexError) as error:
         return WORDS, f"cannot be read: {type(error).__name__}: {_first_line(error)}".encode()
 

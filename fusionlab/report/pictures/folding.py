@@ -277,15 +277,25 @@ def _runs(members: Sequence[PathStep | Node]) -> list[Sequence[PathStep | Node]]
 
 
 def _run_step(run: Sequence[PathStep | Node], number: int, around: Steps) -> PathStep:
-    """``layer_0 to layer_39``, or the most frequent ops of the run: ``multiply, add, ...``."""
+    """``layer_0 to layer_39``, ``40 × while (rnn.py:7)``, or the most frequent names: ``multiply, add, ...``."""
     stage, role = (around[-1].stage, around[-1].role) if around else ("", "")
     names = [one.label if isinstance(one, PathStep) else one.op.mnemonic for one in run]
-    if all(isinstance(one, PathStep) for one in run):
-        label = f"{names[0].partition(' to ')[0]} to {names[-1].rpartition(' to ')[2]}"
+    first, last = names[0].partition(" to ")[0], names[-1].rpartition(" to ")[2]
+    if all(isinstance(one, PathStep) for one in run) and first != last:
+        label = f"{first} to {last}"
+    elif len(set(names)) == 1 and len(run) > 1:
+        label = f"{len(run)} × {names[0]}{_lines_of(run)}"
     else:
         common = [name for name, _ in Counter(names).most_common(3)]
         label = ", ".join(common) + (", ..." if len(set(names)) > len(common) else "")
     return PathStep("run", label, stage, role, number=number)
+
+
+def _lines_of(run: Sequence[PathStep | Node]) -> str:
+    """The first and the last source line of loops, branches or ops: `` (rnn.py:7 … rnn.py:9)``; "" where unknown."""
+    nodes = [one.node if isinstance(one, PathStep) else one for one in run]
+    lines = list(dict.fromkeys(filter(None, (source_line(node) for node in nodes if node is not None))))
+    return f" ({' … '.join(dict.fromkeys((lines[0], lines[-1])))})" if lines else ""
 
 
 def done(node: Node) -> tuple[str, ...]:

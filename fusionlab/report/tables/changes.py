@@ -9,7 +9,7 @@ from rich.console import Console
 from fusionlab.bytesize import size_words
 from fusionlab.ledger.changes import LedgerChange, LedgerDiff
 from fusionlab.report.tables import UNKNOWN, Table, note
-from fusionlab.units import time_words
+from fusionlab.units import counted, time_words
 
 _WORDS = {
     "launches": "launches", "copies": "copies and memsets", "bytes": "bytes (model)", "temp_bytes": "temp memory",
@@ -59,6 +59,10 @@ def diff_markdown(found: LedgerDiff, most: int, failures: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
+_WORTH_A_WORD = 0.1
+"""The share by which times differ that the verdict has, where launches are as many."""
+
+
 def verdict(found: LedgerDiff) -> str:
     """What happened, in one line."""
     old, new = found.before, found.after
@@ -70,7 +74,13 @@ def verdict(found: LedgerDiff) -> str:
     more = new.dynamic_launches - old.dynamic_launches
     launches = "launch becomes" if old.dynamic_launches == 1 else "launches become"
     counts = f"{old.dynamic_launches:,} {launches} {new.dynamic_launches:,} ({more:+,})"
-    return f"{sides} {on}: {counts}" if more else f"{sides} {on}: {old.dynamic_launches:,} launches on both sides"
+    if more:
+        return f"{sides} {on}: {counts}"
+    line = f"{sides} {on}: {counted(old.dynamic_launches, 'launch', 'launches')} on both sides"
+    before, after = old.model_us or 0.0, new.model_us or 0.0
+    if not before or not after or 1 - _WORTH_A_WORD < after / before < 1 + _WORTH_A_WORD:
+        return line
+    return f"{line}; {time_words(before)} become {time_words(after)} (model)"
 
 
 def matched_words(found: LedgerDiff) -> str:

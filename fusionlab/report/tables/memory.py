@@ -38,6 +38,9 @@ def print_memory(
             one.place
         )
         console.print(line, soft_wrap=True, markup=False)
+    if found.alias_bytes:
+        held = f"{size_words(found.alias_bytes)} of {size_words(found.output_bytes)} of results"
+        console.print(f"in the place of donated arguments: {held}", soft_wrap=True, markup=False)
     if by:
         held_table(found, by, top).print(console)
     if found.slots:
