@@ -50,18 +50,21 @@ _TOP_K, _MAP = ops.OPS["chlo.top_k"], ops.OPS["stablehlo.map"]
 class DataIntegers:
     """The integers and predicates among ``nodes``, in loops and branches too, that depend on ``sources``.
 
-    ``kinds`` has every value that depends on them. ``integral`` are floats that follow from integers, integral parts
-    and numbers of trips alone. ``returns`` are values that are read from outside."""
+    ``kinds`` has every value that depends on them. ``integral`` are floats that follow from integers, predicates,
+    integral parts and numbers of trips alone. ``returns`` are values that are read from outside."""
 
     def __init__(self, nodes: Sequence[Node], sources: Iterable[Value], returns: Iterable[Value] = ()) -> None:
         self._nodes, self._returns = nodes, tuple(returns)
         self._reads: dict[Node, list[Value]] = {}
         self.integral: set[Value] = set()
         self.kinds: dict[Value, Kind] = {value: _of_type(value, Kind.NUMBER) for value in sources}
-        before = -1
+        every, before = list(self.walk()), -1
+        repeats = any(node.op.control_flow for node in every)  # else what a node reads is spread before
         while before != (before := sum(self.kinds.values()) + len(self.kinds) + len(self.integral)):
-            for node in self.walk():
+            for node in every:
                 self._spread(node)
+            if not repeats:
+                break
 
     @staticmethod
     def of(function: FunctionView) -> DataIntegers:
@@ -156,8 +159,7 @@ class DataIntegers:
                 chosen = self.kinds.get(node.operands[0])
                 self._join(result, returned, None if chosen is None else max(chosen, Kind.BIT))
         elif varying := [value for value in self._read(node) if value in self.kinds]:
-            whole = node.op in _INTEGRAL or (node.op is ops.CONVERT and self.kind(node.operands[0]) >= Kind.COUNT)
-            whole = whole or self.integral.issuperset(varying)
+            whole = node.op in _INTEGRAL or all(value in self.integral or _is_discrete(value) for value in varying)
             for result in node.results:
                 self.kinds[result] = max(self.kind(result), self._kind_of(node, result, varying))
                 if whole and result.dtype in ops.FLOATS:
@@ -248,6 +250,16 @@ class DataIntegers:
         data = [value for value in node.operands if value not in indices_of(node)]
         numbers = any(self.kind(value) is Kind.NUMBER for value in data)
         return node.op is ops.SCATTER and numbers and combiner(node.regions[0]) != "second"
+
+
+def rare_comparisons(function: FunctionView) -> set[Node]:
+    """The comparisons of ``function`` of which draws need not have both outcomes; without those that end a loop, and
+    those of exchanges of rows, of which there are few."""
+    integers = DataIntegers.of(function)
+    ends = {node for one in integers.walk() if one.op is ops.WHILE for node in one.regions[0].walk()}
+    compared = [node for node in integers.walk() if node.op is ops.COMPARE and node not in ends]
+    compared = [node for node in compared if Kind.PIVOT not in map(integers.kind, node.operands)]
+    return {node for node in compared if integers.outside(node) is not None}
 
 
 def makes_integers(node: Node) -> bool:

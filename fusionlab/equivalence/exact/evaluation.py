@@ -13,6 +13,7 @@ from fusionlab.equivalence.exact.field import PrimeField
 from fusionlab.equivalence.exact.fusion import Fusion, Unit, fused
 from fusionlab.equivalence.exact.integers import Integers
 from fusionlab.equivalence.exact.rules import RULES
+from fusionlab.equivalence.exact.rules.elementwise import rare_comparison
 from fusionlab.equivalence.exact.rules.rule import Formula, step_of, uninterpreted
 from fusionlab.equivalence.exact.values import (
     Array,
@@ -36,12 +37,14 @@ class Prepared:
     """What is read from nodes and regions once: formulas, captured values, attributes as text, and the units of
     regions, fused or not.
 
-    ``unguarded`` are comparisons that are evaluated without random guards (``field.FieldWithGuards``)."""
+    ``unguarded`` are comparisons that are evaluated without random guards, ``rare`` those with random outcomes in some
+    draws (``field.FieldWithGuards``)."""
 
     formulas: dict[Node, Formula] = field(default_factory=dict)
     free: dict[Region, list[Value]] = field(default_factory=dict)
     texts: dict[Node, str] = field(default_factory=dict)
     unguarded: set[Node] = field(default_factory=set)
+    rare: set[Node] = field(default_factory=set)
     _integers: dict[tuple[FunctionView, ...], Integers] = field(default_factory=dict)
     _units: dict[tuple[Region, bool], tuple[list[Unit], dict[Unit, list[Value]]]] = field(default_factory=dict)
 
@@ -171,7 +174,8 @@ class Evaluator:
     def _step(self, node: Node) -> Step:
         if not node.regions and has_effect(node):
             raise Uncovered(f"{node.label}, which has an effect,", node.scope)
-        step = step_of(RULES.get(node.name, uninterpreted), node, self._for(node))
+        rule = rare_comparison if node in self.prepared.rare else RULES.get(node.name, uninterpreted)
+        step = step_of(rule, node, self._for(node))
         if node.operands or node.regions:
             return step
         constants = step([], {})

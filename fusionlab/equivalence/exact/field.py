@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from fusionlab.equivalence.exact.integers import Integers
+from fusionlab.equivalence.exact.machine import MACHINE
 
 Array = np.ndarray[Any, Any]
 SMALLEST = Integers()
@@ -69,13 +70,19 @@ def _powers(p: int) -> Array:
     """g**0, ..., g**(p - 2) for a generator g modulo the safe prime p."""
     half = (p - 1) // 2
     generator = next(g for g in range(2, p) if pow(g, half, p) == p - 1 and pow(g, 2, p) != 1)
-    powers = np.ones(p - 1, np.int64)
-    filled = 1
+    powers, filled = np.ones(p - 1, np.int64), 1
     while filled < p - 1:  # g**(filled + i) = g**filled g**i
         step = min(filled, p - 1 - filled)
         powers[filled : filled + step] = powers[:step] * pow(generator, filled, p) % p
         filled += step
-    return powers
+    return powers.astype(np.int32)  # half of the memory to go through at random
+
+
+@functools.cache
+def _signed_powers(p: int) -> Array:
+    """The same as residues."""
+    powers = _powers(p)
+    return np.where(powers > (p - 1) // 2, powers - p, powers).astype(np.float32)
 
 
 @functools.lru_cache(32)
@@ -87,16 +94,17 @@ def _power_table(p: int, exponent: float) -> Array:
     would be x, which is no square.
     """
     powers, half = _powers(p), (p - 1) // 2
-    table = np.zeros(p, np.int64)
+    signed, table = _signed_powers(p), np.zeros(p, np.float32)
     numerator, denominator = exponent.as_integer_ratio()
     if denominator == 1:
-        table[powers] = powers[np.arange(p - 1) * numerator % (p - 1)]
+        at = np.arange(p - 1) * numerator % (p - 1) if numerator != -1 else -np.arange(p - 1)  # from the end
+        table[powers] = signed[at]
     else:
         squares = powers[::2]
-        rational = squares[np.arange(half) * (numerator * pow(denominator, -1, half) % half) % half]
+        rational = signed[::2][np.arange(half) * (numerator * pow(denominator, -1, half) % half) % half]
         table[squares] = rational
         table[p - squares] = np.roll(rational, -np.random.default_rng([p, 1]).integers(1, half))  # -1 is no square
-    return np.where(table > half, table - p, table).astype(np.float32)
+    return table
 
 
 @functools.cache
@@ -482,6 +490,10 @@ class PrimeField:
         """The field in which no residue passes for NaN or infinity."""
         return self
 
+    def any_outcome(self, direction: str, x: Array, y: Array, outcome: Array) -> Array:
+        """The ``outcome`` of a comparison of integers, or of residues that are integers: see ``FieldWithGuards``."""
+        return outcome
+
     # Tests for NaN and infinity: only residues of these constants pass.
 
     def is_finite(self, x: Array) -> Array:
@@ -519,9 +531,11 @@ _POLES = frozenset(("log", "rsqrt", "digamma", "lgamma"))
 
 
 class FieldWithGuards(PrimeField):
-    """As PrimeField; in draws of odd seeds, random thirds of the values pass for NaN and for infinity.
+    """As PrimeField; in draws of odd seeds, random thirds of the values pass for NaN and for infinity, and half of the
+    integers in rare comparisons (``coverage.rare_comparisons``) for equal ones.
 
     No residue is NaN: the branch that a program selects where a value is not finite is never taken in ``PrimeField``.
+    Integers have a magnitude: nor is one that is selected by ``n == 77777``.
     """
 
     _guards = True
@@ -538,11 +552,23 @@ class FieldWithGuards(PrimeField):
     def is_infinite(self, x: Array) -> Array:
         return super().is_infinite(x) | self._passes("is infinite", np.abs(x))
 
+    def any_outcome(self, direction: str, x: Array, y: Array, outcome: Array) -> Array:
+        """A random order of integers, a function of their difference: as ``compare``."""
+        difference = self.subtract(x, y) if x.dtype.kind == "f" else x.astype(np.int64) - y.astype(np.int64)
+        difference = difference.astype(np.int64)
+        words = self._mixed("integers compared", np.abs(difference))
+        outcomes = np.array([0, 0, 1, -1])[(words >> np.uint64(62)).astype(np.intp)]
+        found = MACHINE.compare(direction, outcomes * np.sign(difference), np.zeros(1, np.int64))
+        return np.where(self._per_draw(0.0, 1.0, found.ndim) > 0, found, outcome)
+
     def _passes(self, name: str, x: Array) -> Array:
         if not self._guards:
             return np.zeros((), bool)
-        share = np.array([0.35 if seed % 2 else 0.0 for seed in self.seeds]).reshape(-1, *(1,) * (x.ndim - 1))
-        return np.asarray(np.abs(self.function(name, x)) < share * self.half)
+        return np.asarray(np.abs(self.function(name, x)) < self._per_draw(0.0, 0.35, x.ndim) * self.half)
+
+    def _per_draw(self, even: float, odd: float, rank: int) -> Array:
+        """A number of each draw, by its seed."""
+        return np.array([odd if seed % 2 else even for seed in self.seeds]).reshape(-1, *(1,) * (rank - 1))
 
 
 class FieldWithUndefined(PrimeField):

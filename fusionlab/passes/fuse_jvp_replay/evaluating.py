@@ -12,6 +12,7 @@ import jax
 
 from fusionlab.codegen.laplacian.jet import Coordinates
 from fusionlab.codegen.raising import RaiseError, Raising
+from fusionlab.equivalence.exact.coverage import rare_comparisons
 from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
 from fusionlab.equivalence.exact.field import FieldWithUndefined, PrimeField, primes
 from fusionlab.equivalence.exact.integers import KINDS
@@ -37,6 +38,8 @@ Those of odd seeds have values that pass for NaN or infinity."""
 
 DRAWS_OF_INTEGERS = tuple((seed, 0.5) for seed in range(4 * KINDS))
 """Those beside them of each kind of integers, at some of which a value may be constant."""
+DRAWS_OF_RARE = tuple((seed, 0.5) for seed in range(1, 2 * KINDS, 2))
+"""Those beside them in which rare comparisons have any outcome."""
 
 
 def end_of_search() -> float:
@@ -87,6 +90,7 @@ class Evaluation:
         view = simplified_view(lowered.compiler_ir("stablehlo"))
         found = replace(view, nodes=live_nodes(view.nodes, view.arguments, view.returns))
         self.prepared.unguarded |= singularity_tests(found)
+        self.prepared.rare |= rare_comparisons(found)
         return found
 
     def batches(

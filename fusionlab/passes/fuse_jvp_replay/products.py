@@ -24,7 +24,7 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.dependence import reached
 from fusionlab.hlo.view import FunctionView, Node, Value, walk
 from fusionlab.passes.fuse_jvp_replay.cuts import Cut
-from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS, DRAWS_OF_INTEGERS
+from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS, DRAWS_OF_INTEGERS, DRAWS_OF_RARE
 from fusionlab.passes.fuse_jvp_replay.guards import by_integers
 from fusionlab.passes.fuse_jvp_replay.rationals import small_fraction
 from fusionlab.passes.fuse_jvp_replay.shift_invariance import invariant_shifts
@@ -65,6 +65,8 @@ def products_of(trial: ProductTrial) -> Products | None:
             continue
         shifts = invariant_shifts(narrow) if by_integers(narrow.cone, given) is None else {}
         stopped = tuple(shift for shift, outputs in shifts.items() if outputs.issuperset(narrow.outputs))
+        if not stopped:  # the program of all candidates has it
+            narrow.take_part_of(trial)
         found, gradients = _matches(narrow, stopped, options)
         cuts = _first(found, narrow)
         if any(cut.order == 2 for cut in cuts):
@@ -145,6 +147,8 @@ def _matches(
     lowered = trial.lowered(stopped, options)
     alive, gradients = _alive(trial)
     rounds = [*zip(primes(len(DRAWS)), DRAWS, strict=True)]
+    if trial.prepared.rare:
+        rounds += [(p, DRAWS_OF_RARE) for p in primes(len(DRAWS))]
     if any(value.dtype in ops.INTEGERS for value in trial.inputs):
         rounds += [(p, DRAWS_OF_INTEGERS) for p in primes(len(DRAWS))]
     for p, draws in rounds:

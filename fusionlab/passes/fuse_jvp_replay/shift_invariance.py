@@ -20,7 +20,7 @@ from fusionlab.equivalence.exact.identity import evaluators
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import least_of
 from fusionlab.hlo.view import Node, Value
-from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS, DRAWS_OF_INTEGERS
+from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS, DRAWS_OF_INTEGERS, DRAWS_OF_RARE
 from fusionlab.passes.fuse_jvp_replay.trial import ProductTrial
 
 
@@ -61,7 +61,7 @@ def invariant_shifts(trial: ProductTrial) -> dict[Value, set[Value]]:
     lowered = trial.view_of(slopes, [*shapes, *shapes])
     left = {(shift, output) for shift in shifts for output in outputs}
     of_integers = any(value.dtype in ops.INTEGERS for value in inputs)
-    more = DRAWS_OF_INTEGERS if of_integers else ()
+    more = DRAWS_OF_INTEGERS if of_integers else DRAWS_OF_RARE if trial.prepared.rare else ()
     for p, draws in zip(primes(len(DRAWS)), DRAWS, strict=True):
         share = dict((*draws, *more))
         for part, arguments in trial.batches(lowered, FieldWithGuards(p, list(share))):

@@ -10,7 +10,8 @@ from __future__ import annotations
 import copy
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fusionlab.codegen.laplacian.state import Options
@@ -74,6 +75,18 @@ class ProductTrial(Evaluation):
         trial.outputs, trial.candidates, trial.gradients = outputs, cuts, gradients
         trial._take_walkers()
         return trial
+
+    def take_part_of(self, whole: ProductTrial) -> None:
+        """Evaluate what is needed of the program of ``whole``, of which this is narrowed, if inputs are the same."""
+        if self.inputs == whole.inputs and self.raising.shapes == whole.raising.shapes:
+
+            def part(stopped: tuple[Value, ...], options: Options) -> FunctionView:
+                view = whole.lowered(stopped, options)
+                results = dict(zip(whole._results(), view.returns, strict=True))
+                returns = tuple(results[key] for key in self._results())
+                return replace(view, nodes=live_nodes(view.nodes, view.arguments, returns), returns=returns)
+
+            self.lowered = functools.cache(part)
 
     def _take_walkers(self) -> None:
         """What computes the candidates and outputs, and the axes along which few walkers stand for all."""
@@ -170,6 +183,13 @@ class ProductTrial(Evaluation):
         known |= {seed.value: self._seeded(seed, *directions) for seed in place.seeds}
         self.raising.run(not_computed(live_nodes(body.nodes, list(known), values), known), known)
         return known
+
+    def _results(self) -> list[Hashable]:
+        """Names of the results of ``lowered``, in order."""
+        forms, slopes = (3, 2) if self.has_rows else (1, 1)
+        of = [(name, at, output) for name, count in (("value", 1), ("second", forms), ("slope", slopes))
+              for at in range(count) for output in self.outputs]  # fmt: skip
+        return [*of, *(("gradient", value) for value in self.gradients), *self.candidates]
 
     def results(self, arrays: Sequence[Array], arguments: Sequence[Drawn]) -> Derivatives:
         count, forms = len(self.outputs), 3 if self.has_rows else 1

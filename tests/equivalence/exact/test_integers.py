@@ -103,6 +103,7 @@ def counted(x):
 LIMITED = {
     "a mask": lambda x: jnp.where(masked(x) == 170, 0.0, x),
     "a count beside a sum": lambda x: jnp.where(counted(x) == 5, 0.0, x),
+    "a code of predicates": lambda x: jnp.where(jnp.where(x > 0.5, 2.0 ** jnp.arange(8), 0.0).sum() == 170, 0.0, x),
     "rows of an elimination": lambda x: jnp.where(lax.linalg.lu(jnp.outer(x, x) + jnp.diag(x))[1][0] == 5, 0.0, x),
     "branches of an integral part": lambda x: lax.switch(cell(x[0]), [lambda y, k=k: y + k for k in range(20)], x),
     "an integral part of a float": lambda x: jnp.where(jnp.floor(x) * 3.0 == 21.0, 0.0, x),

@@ -121,6 +121,18 @@ def _compare(node: Node) -> Formula:
     return lambda arithmetic, x, y: arithmetic.compare(direction, *aligned(x, y))
 
 
+_COMPARISON = Computed(_compare)
+
+
+def rare_comparison(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    """A comparison with an outcome that few points have: in some draws any, as the arithmetic has it."""
+    [found] = step_of(_COMPARISON, node, evaluator)(operands, environment)
+    if isinstance(found, Known):
+        return [found]
+    x, y = aligned(*(operand.array for operand in operands))
+    return [Drawn(evaluator.arithmetic.any_outcome(direction_of(node), x, y, found.array))]
+
+
 def _convert(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
     [held], dtype, arithmetic = operands, dtype_of(node.results[0]), evaluator.arithmetic
     x, source, target = held.array, is_float(dtype_of(node.operands[0])), is_float(dtype)
@@ -211,7 +223,7 @@ RULES: dict[str, Rule] = {
     "stablehlo.add": ByNode(_add),
     "stablehlo.bitcast_convert": _bitcast,
     "stablehlo.clamp": _elementwise(lambda a, low, x, high: a.minimum(a.maximum(x, low), high)),
-    "stablehlo.compare": Computed(_compare),
+    "stablehlo.compare": _COMPARISON,
     "stablehlo.complex": _elementwise(lambda arithmetic, x, y: x + 1j * y, folds=False),
     "stablehlo.convert": _convert,
     "stablehlo.count_leading_zeros": _leading_zeros,

@@ -37,7 +37,7 @@ Rule = Union["Computed", "ByNode", Callable[[Node, "Evaluator", Sequence[Held], 
 
 
 def step_of(rule: Rule, node: Node, evaluator: Evaluator) -> Step:
-    if isinstance(rule, Computed | ByNode):
+    if isinstance(rule, (Computed, ByNode)):  # a union would be made in every call
         return rule.step(node, evaluator)
     return functools.partial(rule, node, evaluator)
 
