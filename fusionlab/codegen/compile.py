@@ -54,13 +54,13 @@ _SEVERAL_ON_CPU: dict[str, str | int | bool] = {
     "xla_cpu_collective_call_terminate_timeout_seconds": _WAITING_S,
 }
 """A CPU's virtual devices share its cores: a collective waits longer for the last of them than XLA's 40 s."""
-_FUSION_DUMP: dict[str, dict[str, str | int | bool]] = {
+FUSION_DUMP: dict[str, dict[str, str | int | bool]] = {
     "cuda": {"xla_dump_hlo_pass_re": "priority-fusion"},
     "cpu": {"xla_dump_hlo_pass_re": "^fusion$", "xla_dump_fusion_visualization": True},
 }
 _FRAMES = re.compile(r"const frames = (\[.*?\]);\n", re.DOTALL)
 """The decisions of a fusion pass in the page that draws them: number of the drawing, label, marked node."""
-_WITH_PTX: dict[str, str | int | bool] = {"xla_dump_emitter_re": ".*"}
+WITH_PTX: dict[str, str | int | bool] = {"xla_dump_emitter_re": ".*"}
 """XLA writes PTX into every dump before JAX 0.11, and from then on for the emitters that this names.
 
 It makes a compile several times slower: every step of every kernel's code is written, too.
@@ -255,42 +255,77 @@ def _compile(
         if target.kind == "cuda" or dump or fusions:
             dumped = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True}
         if target.kind == "cuda" or fusions:
-            dumped |= _FUSION_DUMP[target.kind]
+            dumped |= FUSION_DUMP[target.kind]
         if ptx and target.kind == "cuda" and jax.__version_info__ >= (0, 11):
-            dumped |= _WITH_PTX
+            dumped |= WITH_PTX
         started = time.perf_counter()
         xla_executable, kept = _backend_compile(program, target, devices, options, dumped)
         compile_s = time.perf_counter() - started
-        optimized_hlo = _optimized_text(xla_executable, Path(folder))
-        texts, labels, code = _read_dump(Path(folder)), fusion_labels(Path(folder)), _ptx_modules(Path(folder))
-    if target.kind == "cuda" and not texts.get("thunk_sequence.txt"):
+        compiled = compiled_of_dump(
+            Path(folder),
+            name=program.name,
+            target=target,
+            optimized_hlo=_optimized_text(xla_executable, Path(folder)),
+            memory=_memory(xla_executable),
+            compile_s=compile_s,
+            options=kept,
+            versions=versions(),
+            keep_artifacts=dump,
+        )
+    if target.kind == "cuda" and not compiled.thunk_sequence:
         _log.warning("%s: XLA wrote no thunk sequence; launches will be counted from its HLO", program.name)
-    stats = xla_executable.get_compiled_memory_stats()
+    return replace(
+        compiled,
+        executable=Executable(xla_executable, tuple(devices), program.inputs) if target.attached else None,
+        serialized=_serialized(xla_executable, devices[0].client) if serialize else b"",
+    )
+
+
+def compiled_of_dump(
+    folder: Path,
+    *,
+    name: str,
+    target: Target,
+    optimized_hlo: str,
+    memory: Memory,
+    compile_s: float,
+    options: Mapping[str, str | int | bool],
+    versions: str,
+    keep_artifacts: bool = False,
+) -> Compiled:
+    """The record of a compile from what XLA dumped into ``folder``; without an executable.
+
+    ``optimized_hlo`` is "" where the executable gave none: then it is the dump's.
+    """
+    texts = _read_dump(folder)
     return Compiled(
-        name=program.name,
+        name=name,
         target=target,
-        optimized_hlo=optimized_hlo,
+        optimized_hlo=optimized_hlo or dumped_hlo(folder),
         thunk_sequence=texts.get("thunk_sequence.txt", ""),
         thunk_metadata=texts.get("thunk_metadata.txt", ""),
-        memory=Memory(
-            argument_bytes=stats.argument_size_in_bytes,
-            output_bytes=stats.output_size_in_bytes,
-            temp_bytes=stats.temp_size_in_bytes,
-            alias_bytes=stats.alias_size_in_bytes,
-        ),
+        memory=memory,
         compile_s=compile_s,
-        options=kept,
-        versions=versions(),
+        options=options,
+        versions=versions,
         captured_thunks=texts.get("thunk_sequence_after_thunk_passes.txt", ""),
         priority_fusion=texts.get("priority_fusion_dump.txt", "").partition("\nhlo_module_before_fusion:")[0],
         fused_hlo=texts.get("after_fusion.txt", texts.get("before_fusion.txt", "")),
-        fusion_labels=labels,
+        fusion_labels=fusion_labels(folder),
         buffer_assignment=_ending(texts, "buffer-assignment.txt"),
         live_ranges=_ending(texts, "live-range.txt"),
-        ptx=code,
-        artifacts=texts if dump else {},
-        executable=Executable(xla_executable, tuple(devices), program.inputs) if target.attached else None,
-        serialized=_serialized(xla_executable, devices[0].client) if serialize else b"",
+        ptx=_ptx_modules(folder),
+        artifacts=texts if keep_artifacts else {},
+    )
+
+
+def _memory(xla_executable: Any) -> Memory:
+    stats = xla_executable.get_compiled_memory_stats()
+    return Memory(
+        argument_bytes=stats.argument_size_in_bytes,
+        output_bytes=stats.output_size_in_bytes,
+        temp_bytes=stats.temp_size_in_bytes,
+        alias_bytes=stats.alias_size_in_bytes,
     )
 
 
@@ -405,9 +440,15 @@ def _optimized_text(xla_executable: Any, folder: Path) -> str:
     try:
         return str(xla_executable.hlo_modules()[0].to_string())
     except jax.errors.JaxRuntimeError:
-        if jax.__version_info__ >= (0, 9) or not (dumped := list(folder.glob("*gpu_after_optimizations.txt"))):
+        if jax.__version_info__ >= (0, 9) or not (dumped := dumped_hlo(folder)):
             raise
-        return dumped[0].read_text("utf-8", "replace")
+        return dumped
+
+
+def dumped_hlo(folder: Path) -> str:
+    """The optimised module of a GPU that XLA dumped into ``folder``; "" for none."""
+    found = next(iter(sorted(folder.glob("*gpu_after_optimizations.txt"))), None)
+    return "" if found is None else found.read_text("utf-8", "replace")
 
 
 def _ending(texts: Mapping[str, str], ending: str) -> str:

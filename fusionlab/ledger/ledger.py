@@ -23,6 +23,7 @@ from fusionlab.hlo.optimised.parser import HloModule
 from fusionlab.ledger.copy_fusions import STATIC_SLICES_SINCE
 from fusionlab.ledger.cpu_thunks import parse_cpu_thunks
 from fusionlab.ledger.dataflow import instructions
+from fusionlab.ledger.sort_copies import sort_copies
 from fusionlab.ledger.thunks import (
     SLICED,
     Section,
@@ -142,7 +143,9 @@ def _thunks(compiled: Compiled) -> tuple[str, tuple[Thunk, ...]]:
         _log.warning("%s: counting launches from the scheduled HLO: %s", compiled.name, str(error))
     made_by = re.search(r"jaxlib (\d+)\.(\d+)\.(\d+)", compiled.versions)  # "" for text of others
     static_slices = made_by is None or tuple(map(int, made_by.groups())) >= STATIC_SLICES_SINCE
-    return SCHEDULED_HLO, scheduled_thunks(compiled.module, compiled.target.kind == "cuda", static_slices)
+    on_gpu = compiled.target.kind == "cuda"
+    copies = sort_copies(compiled.module, compiled.buffer_assignment) if on_gpu else {}
+    return SCHEDULED_HLO, scheduled_thunks(compiled.module, on_gpu, static_slices, copies)
 
 
 @dataclass(frozen=True)

@@ -129,13 +129,15 @@ def _close(opened: _OpenThunk, names: Mapping[int, str]) -> Thunk:
     return Thunk(opened.id, opened.kind, names.get(opened.id, ""), opened.description, sections)
 
 
-def scheduled_thunks(module: HloModule, on_gpu: bool, static_slices: bool = True) -> tuple[Thunk, ...]:
+def scheduled_thunks(
+    module: HloModule, on_gpu: bool, static_slices: bool = True, sort_copies: Mapping[str, int] | None = None
+) -> tuple[Thunk, ...]:
     """The same tree from a scheduled module: one leaf per instruction of its sequences that runs something.
 
     ``on_gpu``: XLA compiled it for a GPU, where some fusions are copies, ``static_slices`` among them
-    (``copy_fusions``). The copies that a sort makes of operands that live on are not in the text.
+    (``copy_fusions``). ``sort_copies`` are the copies before a sort by its name, which are not in the text.
     """
-    return _Schedule(module, on_gpu, static_slices).sequence(module.entry)
+    return _Schedule(module, on_gpu, static_slices, sort_copies or {}).sequence(module.entry)
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,7 @@ class _Schedule:
     module: HloModule
     on_gpu: bool
     static_slices: bool
+    sort_copies: Mapping[str, int]
 
     def sequence(self, computation: Computation) -> tuple[Thunk, ...]:
         """The thunks of a computation that runs step by step."""
@@ -161,7 +164,9 @@ class _Schedule:
         elif self.on_gpu and is_copy_fusion(self.module, one, self.static_slices):
             return Thunk(0, "kCopy", one.name, one.opcode)
         elif one.custom_call_target == SOLVES_IN_PLACE:
-            return _around("kSequential", one, *(Thunk(0, kind, one.name, one.opcode) for kind in ("kCopy", "solve")))
+            return _leaves_of(one, "kCopy", "solve")
+        elif copies := self.sort_copies.get(one.name):
+            return _leaves_of(one, *["kCopy"] * copies, one.opcode)
         else:
             return Thunk(0, _leaf_kind(one), one.name, one.opcode)
         sections = tuple(Section(label, self.sequence(self.module.computations[name])) for label, name in parts)
@@ -170,6 +175,11 @@ class _Schedule:
 
 def _around(kind: str, one: Instruction, *leaves: Thunk) -> Thunk:
     return Thunk(0, kind, one.name, one.opcode, (Section("", leaves),))
+
+
+def _leaves_of(one: Instruction, *kinds: str) -> Thunk:
+    """A sequence of leaves for one instruction."""
+    return _around("kSequential", one, *(Thunk(0, kind, one.name, one.opcode) for kind in kinds))
 
 
 def _runs_nothing(one: Instruction) -> bool:

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import click
+import jax
 import pytest
 
 from fusionlab import __version__
@@ -20,6 +21,7 @@ CONDITIONAL = {
     "memory": {"by", "held_by"},
     "roofline": {"targets"},
     "clusters": {"link_bytes_per_s", "sync_us"},
+    "drift": {"deleted", "left"},
 }
 """Fields that only some options or endings lead to."""
 OPTIONS = """
@@ -84,6 +86,15 @@ def test_the_fields_of_kernels(replay_file, as_json):
     document = as_json("kernels", replay_file, "--target", "a100")
     assert set(document) == HEAD | sections()["kernels"]
     assert (document["schema"], document["target"]) == ("fusionlab-kernels-1", "a100")
+
+
+@needs_the_cuda_plugin
+def test_the_fields_of_drift(replay_file, as_json, tmp_path, monkeypatch):
+    monkeypatch.setenv("FUSIONLAB_CACHE", str(tmp_path))
+    document = as_json("drift", replay_file, "--jax", jax.__version__)
+    assert set(document) == HEAD | sections()["drift"] - CONDITIONAL["drift"]
+    assert (document["schema"], document["target"]) == ("fusionlab-drift-1", "a100")
+    assert set(as_json("drift", "--clean")) == HEAD | CONDITIONAL["drift"]
 
 
 def test_the_optional_fields_are_on_the_page():

@@ -2,6 +2,7 @@
 
 import json
 
+import jax
 import jax.numpy as jnp
 import pytest
 
@@ -27,6 +28,7 @@ COMMANDS = {
     "check": ("--pass", "batch-replay", "--target", "cpu", "--no-oracles"),
     "clusters": ("--target", "cpu"),
     "diff": ("model.py:energy", "--target", "cpu"),
+    "drift": ("--jax", jax.__version__, "--target", "a100"),
     "dump": ("--target", "cpu", "--out", "out"),
     "explain": ("--target", "cpu", "--kernel", "KERNEL"),
     "graph": ("--view", "stages", "--target", "cpu", "--out", "out.json"),
@@ -55,7 +57,7 @@ def test_every_command_that_takes_a_program_is_here():
 
 
 @pytest.mark.parametrize(
-    "verb", [pytest.param(verb, marks=needs_the_cuda_plugin if verb == "kernels" else ()) for verb in COMMANDS]
+    "verb", [pytest.param(verb, marks=needs_the_cuda_plugin if "a100" in COMMANDS[verb] else ()) for verb in COMMANDS]
 )
 def test_it_takes_a_python_function(verb, as_json, folder):
     words = COMMANDS[verb]

@@ -89,6 +89,28 @@ def parse_buffers(assignment: str, live_ranges: str) -> BufferAssignment:
     return BufferAssignment(tuple(_allocation(match, values) for match, values in allocations), steps)
 
 
+def allocated_bytes(assignment: str) -> dict[str, int]:
+    """The bytes of all allocations by role, from the list alone: before JAX 0.10 a text follows on it."""
+    found: dict[str, int] = {}
+    for match in filter(None, map(_ALLOCATION.fullmatch, assignment.splitlines())):
+        one = _allocation(match, ())
+        if one.memory_space != HOST_MEMORY:
+            found[one.role] = found.get(one.role, 0) + one.bytes
+    return found
+
+
+def places_of(assignment: str) -> dict[str, tuple[int, int]]:
+    """Allocation and offset of each array, by its name and index: ``sort.4{0}``, ``add.1{}``."""
+    found: dict[str, tuple[int, int]] = {}
+    allocation = -1
+    for line in assignment.splitlines():
+        if match := _ALLOCATION.fullmatch(line):
+            allocation = int(match[1])
+        elif match := _VALUE.fullmatch(line):
+            found[f"{match[1]}{match[2] or '{}'}"] = allocation, int(match[5])
+    return found
+
+
 def _parse_ranges(text: str) -> tuple[tuple[str, ...], Mapping[tuple[str, str], tuple[int, int]]]:
     """The schedule, and the first and last step of each array by instruction and index."""
     steps: list[str] = []

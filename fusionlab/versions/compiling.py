@@ -1,0 +1,187 @@
+"""A program compiled by another version of JAX, in a process with XLA alone (``only_xla``), and read here."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fusionlab.codegen.cache import CompileCache
+from fusionlab.codegen.compile import FUSION_DUMP, NO_AUTOTUNING, WITH_PTX, Compiled, Memory, compiled_of_dump
+from fusionlab.codegen.targets import Target
+from fusionlab.errors import CompileError, InputError
+from fusionlab.hlo.optimised.buffers import ARGUMENT, OUTPUT, TEMP, allocated_bytes
+from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import inner_operations, name_entry_main
+from fusionlab.store import sources_digest
+from fusionlab.subprocesses import Running
+from fusionlab.versions import only_xla
+from fusionlab.versions.environments import JaxEnvironment, numbers
+
+Options = Mapping[str, str | int | bool]
+_SCRIPT = Path(only_xla.__file__).resolve()
+FULL_CONFIGURATION: dict[str, str | int | bool] = {"xla_dump_full_hlo_config": True}
+"""Dumps every flag that is not zero; JAX 0.4 cannot."""
+_LIMIT_S = 1200.0
+_UNKNOWN = Memory(0, 0, 0, 0)
+_UNKNOWN_TO_OLD = "sdy.sharding_rule"
+"""An attribute that says how devices share a library call: of no meaning on one device, unknown before JAX 0.7."""
+_RANGE = re.compile(r"^(#loc\d* = loc\(\"(?:[^\"\\]|\\.)*\":\d+:\d+) to \d*:\d+\)", re.MULTILINE)
+"""A location with an end, which JAX 0.4.35 does not read."""
+_BOOLEANS = re.compile(r'dense<"0x([0-9A-F]+)"> : tensor<((?:\d+x)+)i1>')
+"""A large constant of booleans, whose bytes are of another form in JAX 0.8 and before."""
+_PTX_ON_REQUEST = (0, 11, 0)
+"""The first version that writes PTX only on request."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """One compile: the record, or why there is none. ``folder`` has the dump, while it is kept; ``plugin`` is the
+    folder of the CUDA plugin."""
+
+    compiled: Compiled | None
+    reason: str
+    folder: Path
+    plugin: Path = Path()
+
+
+def module_text(program: Program) -> str:
+    """``program`` as text that JAX 0.4.35 and all later versions read. InputError for one of several devices."""
+    if program.devices > 1 or program.has_collectives:
+        raise InputError(f"{program.name}: a program of several devices; versions are compared on one device")
+    module = program.parse()
+    name_entry_main(module)
+    for operation in inner_operations(module.operation):
+        if _UNKNOWN_TO_OLD in operation.attributes:
+            del operation.attributes[_UNKNOWN_TO_OLD]
+    text = _RANGE.sub(r"\1)", str(module.operation.get_asm(enable_debug_info=True)))
+    return _BOOLEANS.sub(_listed_booleans, text)
+
+
+def _listed_booleans(found: re.Match[str]) -> str:
+    """The constant with its elements as words."""
+    dims = [int(dim) for dim in found[2].split("x") if dim]
+    content, count = bytes.fromhex(found[1]), math.prod(dims)
+    if len(content) < count:  # packed: the first element is the lowest bit
+        content = bytes(content[at // 8] >> at % 8 & 1 for at in range(count))
+    parts = ["true" if one else "false" for one in content]
+    for dim in reversed(dims):
+        parts = [f"[{', '.join(parts[at : at + dim])}]" for at in range(0, len(parts), dim)]
+    return f"dense<{parts[0]}> : tensor<{found[2]}i1>"
+
+
+def compile_apart(
+    program: Program, target: Target, where: JaxEnvironment, *, ptx: bool = False, cache: CompileCache | None = None
+) -> Compiled:
+    """``program`` compiled for an absent GPU by the JAX of that environment.
+
+    ``ptx``: the code of kernels, which JAX 0.11 writes on request alone. CompileError says why it cannot be compiled.
+    """
+    options = default_options(where, ptx=ptx)
+    key = "" if cache is None else cache.key(program, target, {**options, "apart": _digest()}, where.version)
+    if cache is not None and (found := cache.load(key, program, target)) is not None:
+        return found
+    with compiles(program, target, where, [options]) as made:
+        first = next(made)
+    if first.compiled is None:
+        raise CompileError(first.reason)
+    if cache is not None:
+        cache.store(key, first.compiled)
+    return first.compiled
+
+
+def default_options(where: JaxEnvironment, *, ptx: bool = False) -> dict[str, str | int | bool]:
+    """The options of a compile: no autotuning, XLA's decisions about fusions, and ``ptx`` if asked for."""
+    asked = WITH_PTX if ptx and numbers(where.version) >= _PTX_ON_REQUEST else {}
+    return {**NO_AUTOTUNING, **FUSION_DUMP["cuda"], **asked}
+
+
+@contextmanager
+def compiles(
+    program: Program, target: Target, where: JaxEnvironment, options: Sequence[Options]
+) -> Iterator[Iterator[Made]]:
+    """A context with the compiles of ``program`` with each of ``options``, in their order; the dumps are kept in it.
+
+    Each process compiles until XLA ends it, and the next goes on behind that compile.
+    """
+    if target.kind != "cuda" or not target.spec:
+        raise InputError(f"target {target.name}: versions are compared for a GPU with a spec, such as a100")
+    with tempfile.TemporaryDirectory(prefix="fusionlab-versions-") as name:
+        folder = Path(name)
+        request = {
+            "module": module_text(program),
+            "spec": target.spec,
+            "compiles": [dict(one) for one in options],
+            "droppable": [*NO_AUTOTUNING, *FULL_CONFIGURATION],
+        }
+        (folder / "request.json").write_text(json.dumps(request), "utf-8")
+        yield _made(program, target, where, folder, len(options))
+
+
+def _made(program: Program, target: Target, where: JaxEnvironment, folder: Path, count: int) -> Iterator[Made]:
+    for number in range(count):
+        place = folder / str(number)
+        if not (place / "result.json").exists():
+            _run(where, folder, place)
+        yield _read(program, target, place)
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _run(where: JaxEnvironment, folder: Path, place: Path) -> None:
+    """Compile what has no result; where XLA ends the process in the compile of ``place``, that is its result."""
+    command = [str(where.python), "-P", "-B", str(_SCRIPT), str(folder)]
+    environment = {name: value for name, value in os.environ.items() if name not in _OF_THIS_PROCESS}
+    ended = Running(command, environment, _LIMIT_S).wait()
+    if not (place / "result.json").exists():
+        place.mkdir(exist_ok=True)
+        (place / "result.json").write_text(json.dumps({"error": _ending(ended.exit_code, ended.errors)}), "utf-8")
+
+
+_OF_THIS_PROCESS = ("XLA_FLAGS", "JAX_PLATFORMS", "PYTHONPATH", "PYTHONHOME", "JAX_COMPILATION_CACHE_DIR")
+"""Variables that would change what another version does."""
+
+
+def _ending(exit_code: int | None, errors: str) -> str:
+    if exit_code is None:
+        return f"no result within {_LIMIT_S:g} s"
+    said = [line.strip() for line in errors.splitlines() if line.strip()]
+    checks = [line for line in said if "Check failed" in line or line.startswith("F0")]
+    return f"XLA ended the process (exit code {exit_code}): {(checks or said or ['no message'])[-1][:300]}"
+
+
+def _read(program: Program, target: Target, place: Path) -> Made:
+    result = json.loads((place / "result.json").read_text("utf-8"))
+    if "error" in result:
+        return Made(None, str(result["error"]), place)
+    text = (place / "hlo.txt").read_text("utf-8", "replace") if result["hlo"] else ""
+    known = result["memory"]
+    compiled = compiled_of_dump(
+        place,
+        name=program.name,
+        target=target,
+        optimized_hlo=text,
+        memory=_UNKNOWN if known is None else Memory(**known),
+        compile_s=float(result["compile_s"]),
+        options=result["options"],
+        versions=result["versions"],
+    )
+    if known is None:
+        compiled = replace(compiled, memory=_memory_of(compiled.buffer_assignment))
+    return Made(compiled, "", place, Path(result["plugin"]))
+
+
+def _memory_of(assignment: str) -> Memory:
+    """The totals of XLA's buffer assignment; an output that reuses an argument is of the argument."""
+    found = allocated_bytes(assignment)
+    return Memory(found.get(ARGUMENT, 0), found.get(OUTPUT, 0), found.get(TEMP, 0), 0)
+
+
+def _digest() -> str:
+    return sources_digest(_SCRIPT.parent, (_SCRIPT.name,))

@@ -1,0 +1,236 @@
+"""Versions side by side: of recorded compiles, and of the version that runs the tests, in a process of its own."""
+
+import dataclasses
+import json
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fusionlab.codegen.cache import CompileCache
+from fusionlab.codegen.compile import Memory, compile_program
+from fusionlab.codegen.targets import load_target
+from fusionlab.errors import CompileError, InputError
+from fusionlab.facts.drift_facts import DriftFacts, cause_words
+from fusionlab.hlo.program import Program
+from fusionlab.ledger.ledger import count_launches
+from fusionlab.report.pictures.versions import versions_svg
+from fusionlab.versions import drift as drifting
+from fusionlab.versions.causes import ALIKE, GONE, RETURNS, Cause
+from fusionlab.versions.compiling import (
+    _BOOLEANS,
+    _listed_booleans,
+    compile_apart,
+    compiles,
+    default_options,
+    module_text,
+)
+from fusionlab.versions.drift import VersionRow, drift, of_rows, row_of, with_causes
+from fusionlab.versions.environments import JaxEnvironment, NoEnvironment, environment
+from tests.optional_packages import needs_the_cuda_plugin
+
+A100 = load_target("a100")
+OWN = jax.__version__
+
+
+def two_steps(x):
+    return jnp.tanh(x @ x.T).sum(axis=0)
+
+
+@pytest.fixture(scope="module")
+def program():
+    return Program.from_function(two_steps, jax.ShapeDtypeStruct((64, 64), "float32"))
+
+
+@pytest.fixture(scope="module")
+def compiled(program):
+    return compile_apart(program, A100, environment(OWN))
+
+
+@needs_the_cuda_plugin
+@pytest.mark.versions
+def test_a_compile_apart_is_that_of_this_process(program, compiled):
+    here = compile_program(program, A100)
+    assert count_launches(compiled) == count_launches(here)
+    assert compiled.memory == here.memory
+    assert compiled.versions == here.versions
+    assert compiled.priority_fusion
+    assert compiled.buffer_assignment
+
+
+@needs_the_cuda_plugin
+def test_an_option_that_ends_xla_or_is_unknown_is_the_reason_of_its_compile_alone(program):
+    own = environment(OWN)
+    asked = [{"xla_no_such_option": True}, {"xla_gpu_autotune_level": "many"}, default_options(own)]
+    with compiles(program, A100, own, asked) as made:
+        first, second, third = made
+    assert "No such compile option: 'xla_no_such_option'" in first.reason
+    assert second.compiled is None
+    assert second.reason
+    assert third.compiled is not None
+
+
+@needs_the_cuda_plugin
+def test_a_broken_spec_is_the_reason(program):
+    broken = dataclasses.replace(A100, spec="no_such_field: 1")
+    with pytest.raises(CompileError, match="XLA ended the process"):
+        compile_apart(program, broken, environment(OWN))
+
+
+def test_only_gpus_with_a_spec(program):
+    with pytest.raises(InputError, match="target cpu: versions are compared for a GPU"):
+        compile_apart(program, load_target("cpu"), JaxEnvironment("0.6.2", None))
+
+
+@needs_the_cuda_plugin
+def test_a_compile_is_read_from_the_cache(program, tmp_path):
+    cache, own = CompileCache(tmp_path), environment(OWN)
+    first = compile_apart(program, A100, own, cache=cache)
+    again = compile_apart(program, A100, own, cache=cache)
+    assert again.from_cache
+    assert again.optimized_hlo == first.optimized_hlo
+
+
+def test_the_text_has_no_attribute_or_location_that_old_versions_do_not_read():
+    def solve(x):
+        return jnp.linalg.slogdet(x @ x)[1]
+
+    lowered = Program.from_function(solve, jax.ShapeDtypeStruct((8, 4, 4), "float32"))
+    text = module_text(lowered)
+    assert "sdy.sharding_rule" not in text
+    assert " to :" not in text
+    assert Program.from_function(solve, jax.ShapeDtypeStruct((8, 4, 4), "float32")).digest == lowered.digest
+
+
+def test_large_constants_of_booleans_are_words():
+    mask = np.arange(6 * 31).reshape(6, 31) % 3 == 0
+    text = module_text(Program.from_function(lambda x: jnp.where(mask, x, 0), jax.ShapeDtypeStruct((6, 31), "float32")))
+    words = re.search(r"dense<(\[\[.*?\]\])> : tensor<6x31xi1>", text)[1]
+    assert np.array_equal(json.loads(words), mask)
+    assert _listed_booleans(re.fullmatch(_BOOLEANS, 'dense<"0x0302"> : tensor<2x5xi1>')) == (
+        "dense<[[true, true, false, false, false], [false, false, false, false, true]]> : tensor<2x5xi1>"
+    )
+
+
+def test_programs_of_several_devices_are_refused(program):
+    several = dataclasses.replace(program)
+    vars(several)["devices"] = 2
+    with pytest.raises(InputError, match="a program of several devices"):
+        module_text(several)
+
+
+@pytest.fixture
+def recorded(compiled):
+    """Three versions, of which the second is not compiled and the third has a kernel more, and more memory."""
+    grown = dataclasses.replace(compiled, memory=Memory(16384, 256, 8 * 2**20, 0))
+    first, last = row_of("0.6.2", compiled), row_of("0.10.2", grown)
+    record = last.record
+    more = dataclasses.replace(record, rows=(*record.rows, record.rows[-1]))
+    last = dataclasses.replace(last, record=more, cas_loops=(drifting.CasLoop("fusion.1", "scatter-add", "a.py:3", 1),))
+    return of_rows("two_steps", "a100", [first, VersionRow("0.8.0", reason="no such call"), last])
+
+
+@needs_the_cuda_plugin
+def test_rows_steps_and_verdict(recorded):
+    facts = DriftFacts(recorded)
+    assert len(recorded.steps) == 1
+    count = recorded.rows[0].record.dynamic_launches
+    assert facts.verdict.startswith(f"two_steps on a100: {count} launches with JAX 0.6.2, {count + 1} with 0.10.2; the")
+    rows = facts.table().rows
+    assert [row[:2] for row in rows] == [["0.6.2", ""], ["0.8.0", "no such call"], ["0.10.2", ""]]
+    lines = facts.step_lines(recorded.steps[0])
+    assert f"launches {count} -> {count + 1}" in lines[0]
+    assert "fusion.1: scatter-add at a.py:3 is now a loop of compare-and-swap" in lines
+
+
+@needs_the_cuda_plugin
+def test_equal_versions_are_said_to_be(compiled):
+    found = of_rows("two_steps", "a100", [row_of(version, compiled) for version in ("0.6.2", "0.8.0")])
+    assert found.steps[0].is_same
+    assert DriftFacts(found).verdict.startswith("two_steps on a100: the same in JAX 0.6.2 to 0.8.0: ")
+
+
+def test_no_version_compiles_it():
+    rows = [VersionRow(version, reason="no space") for version in ("0.6.2", "0.8.0")]
+    found = of_rows("f", "a100", rows)
+    assert DriftFacts(found).verdict == "f on a100: none of 2 versions compiles it: no space"
+    assert "not compiled" in versions_svg(found)
+
+
+@needs_the_cuda_plugin
+def test_a_version_without_environment_is_a_row_with_the_reason(program, monkeypatch):
+    def made(version, progress):
+        if version == OWN:
+            return environment(version)
+        raise NoEnvironment(f"JAX {version} cannot be installed: no network")
+
+    monkeypatch.setattr(drifting, "environment", made)
+    found = drift(program, A100, ("0.6.2", OWN))
+    assert [row.reason for row in found.rows] == ["JAX 0.6.2 cannot be installed: no network", ""]
+    assert found.steps == ()
+
+
+@needs_the_cuda_plugin
+def test_the_chart_has_a_point_per_version_and_a_cross(recorded):
+    svg = versions_svg(recorded)
+    assert svg.count("<circle") == 3 * 2
+    assert svg.count("✕ not compiled") == 1
+    assert "8.00 MiB" in svg
+
+
+@needs_the_cuda_plugin
+def test_a_cause_is_looked_for_by_compiles_of_both_sides(program, recorded, monkeypatch):
+    """Both sides are the version that runs here, so that nothing returns the figures of the record."""
+    asked = []
+
+    def small(older, newer, measure, *, all_switches):
+        assert "priority-fusion" in newer.passes
+        assert "xla_gpu_autotune_level" not in newer.unset or newer.flags
+        asked.extend(measure(newer.where, [{"xla_disable_hlo_passes": "algsimp"}, {"xla_no_such_option": True}]))
+        return ()
+
+    monkeypatch.setattr(drifting, "environment", lambda version: environment(OWN))
+    monkeypatch.setattr(drifting, "causes", small)
+    assert with_causes(program, A100, recorded).steps[0].causes == ()
+    assert asked[0]["launches"] > 0
+    assert asked[1] is None
+
+
+@needs_the_cuda_plugin
+def test_without_a_cause_xla_s_own_reason_is_said(recorded):
+    (step,) = recorded.steps
+    refused = dataclasses.replace(step.changes, refused=(("fused is slower", 0, 2), ("other", 3, 1)))
+    said = cause_words(Cause("launches", 2, 3, (), "", None, 81), dataclasses.replace(step, changes=refused))
+    assert said.endswith("none of 81 passes and flags; XLA's fusion pass refuses 2 more than before: fused is slower")
+
+
+@needs_the_cuda_plugin
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        (
+            Cause("launches", 1, 12, ("pass horizontal_loop_fusion",), GONE, 12, 102),
+            "cause of launches 1 -> 12: pass horizontal_loop_fusion of JAX 0.6.2; without it that version has 12, too",
+        ),
+        (
+            Cause("cas_loops", 0, 1, ("xla_gpu_ftz=true", "pass b"), RETURNS, 0, 300),
+            "cause of compare-and-swap loops 0 -> 1: xla_gpu_ftz=true (or pass b); with it JAX 0.10.2 has 0",
+        ),
+        (
+            Cause("temp_bytes", 0, 2048, ("pass cse",), RETURNS, 0, 80),
+            "cause of temp memory 0 B -> 2.0 KiB: pass cse; without it JAX 0.10.2 has 0 B",
+        ),
+        (
+            Cause("launches", 2, 3, ("pass fusion",), ALIKE, 9, 80),
+            "cause of launches 2 -> 3: pass fusion; without it both versions have 9",
+        ),
+        (
+            Cause("launches", 2, 3, (), "", None, 81),
+            "cause of launches 2 -> 3: none of 81 passes and flags",
+        ),
+    ],
+)
+def test_a_cause_in_words(cause, words, recorded):
+    assert cause_words(cause, recorded.steps[0]) == words

@@ -1,0 +1,121 @@
+"""Environments of other versions: which Python, made whole or not at all, kept, deleted. Nothing is downloaded."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from fusionlab.errors import InputError
+from fusionlab.store import package_versions
+from fusionlab.versions import environments
+from fusionlab.versions.environments import NoEnvironment, environment, kept_environments, parse_versions
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("FUSIONLAB_CACHE", str(tmp_path))
+    return tmp_path / "environments"
+
+
+@pytest.fixture
+def commands(monkeypatch):
+    """The commands that would have been run; the first makes the interpreter."""
+    said = []
+
+    def run(command, version):
+        said.append(command)
+        made = next((Path(word) for word in command if word.endswith("/new")), None)
+        if made is not None:
+            (made / "bin").mkdir(parents=True)
+            (made / "bin" / "python").write_text("")
+        return 1.0
+
+    monkeypatch.setattr(environments, "_run", run)
+    monkeypatch.setattr(environments, "_python_for", lambda version: "/usr/bin/python3.11")
+    monkeypatch.setattr(environments.shutil, "which", lambda name: None)
+    return said
+
+
+def test_versions_are_the_oldest_first():
+    assert parse_versions(" 0.10.2,0.6.2, 0.4.35") == ("0.4.35", "0.6.2", "0.10.2")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0.6", "'0.6' is no version"),
+        ("0.6.2,,latest", "'latest' is no version"),
+        ("0.6.2;rm", "'0.6.2;rm' is no version"),
+        (",", "names no version"),
+        ("0.6.2,0.06.2", "named twice"),
+        ("0.4.28,0.6.2", "JAX 0.4.28 cannot compile for an absent GPU; the oldest that can is 0.4.34"),
+    ],
+)
+def test_bad_versions(text, said):
+    with pytest.raises(InputError, match=said):
+        parse_versions(text)
+
+
+def test_an_environment_is_made_once(folder, commands):
+    lines = []
+    made = environment("0.6.2", lines.append)
+    assert made.python == folder / "jax-0.6.2" / "bin" / "python"
+    assert commands[0][:3] == ["/usr/bin/python3.11", "-m", "venv"]
+    assert commands[1][-3:] == ["jax==0.6.2", "jaxlib==0.6.2", "jax-cuda12-plugin==0.6.2"]
+    assert lines[0] == f"environment: JAX 0.6.2 by pip in {folder / 'jax-0.6.2'}"
+    assert environment("0.6.2") == made
+    assert len(commands) == 2
+    assert [one.version for one in kept_environments()] == ["0.6.2"]
+
+
+def test_uv_makes_it_where_it_is(folder, commands, monkeypatch):
+    monkeypatch.setattr(environments.shutil, "which", lambda name: "/usr/bin/uv" if name == "uv" else None)
+    environment("0.6.2")
+    assert [command[:3] for command in commands] == [
+        ["/usr/bin/uv", "venv", "--quiet"],
+        ["/usr/bin/uv", "pip", "install"],
+    ]
+
+
+def test_a_failed_one_leaves_nothing(folder, monkeypatch):
+    def fail(command, version):
+        raise NoEnvironment("JAX 0.6.2 cannot be installed: no network")
+
+    monkeypatch.setattr(environments, "_run", fail)
+    monkeypatch.setattr(environments, "_python_for", lambda version: sys.executable)
+    with pytest.raises(NoEnvironment, match="no network"):
+        environment("0.6.2")
+    assert list(folder.iterdir()) == []
+
+
+def test_pip_s_last_error_is_the_reason():
+    code = "import sys; sys.exit('noise\\nERROR: No matching distribution found for jax==0.4.99\\n')"
+    with pytest.raises(NoEnvironment, match=r"JAX 0.4.99 cannot be installed: ERROR: No matching distribution"):
+        environments._run([sys.executable, "-c", code], "0.4.99")
+
+
+def test_without_a_python_the_versions_that_it_needs_are_named(folder, monkeypatch):
+    monkeypatch.setattr(environments, "_interpreter", lambda python: None)
+    monkeypatch.setattr(environments.shutil, "which", lambda name: None)
+    with pytest.raises(NoEnvironment, match=r"JAX 0.11.2 needs Python 3.12 or 3.13, and none"):
+        environment("0.11.2")
+
+
+@pytest.mark.parametrize(("version", "first"), [("0.4.35", "3.11"), ("0.10.2", "3.11"), ("0.11.0", "3.12")])
+def test_the_oldest_python_that_it_runs_on(version, first, monkeypatch):
+    monkeypatch.setattr(environments, "_interpreter", lambda python: python)
+    assert environments._python_for(version) == first
+
+
+def test_an_interpreter_is_found_and_has_its_version():
+    own = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert environments._interpreter(own)
+    assert environments._interpreter("3.99") is None
+
+
+def test_the_version_of_this_process_needs_none(folder):
+    found = package_versions("jax", "jaxlib", "jax-cuda12-plugin")
+    if len(found) < 3 or len(set(found.values())) > 1:
+        pytest.skip("no plugin of the version of JAX")
+    assert environment(found["jax"]).python == Path(sys.executable)
+    assert not folder.exists()
