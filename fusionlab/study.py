@@ -16,6 +16,9 @@ from typing import Any
 from fusionlab.codegen.cache import CompileCache
 from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.targets import Target
+from fusionlab.device_code.findings import Findings
+from fusionlab.device_code.kernel_rows import kernel_table
+from fusionlab.device_code.over_fusion import over_fusions
 from fusionlab.equivalence.check import check_module, check_workload, why_less_precise
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.exact.identity import Identity
@@ -28,12 +31,23 @@ from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo import lowering
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import Program
-from fusionlab.ledger.footprint import Footprint, footprint
+from fusionlab.ledger.footprint import Footprint, footprint, peak_bytes
 from fusionlab.ledger.model_time import roofline_us
 from fusionlab.passes.catalogue import is_own
-from fusionlab.passes.interface import Applied, Event, Figures, Pass, Result, Setting, told_faults
+from fusionlab.passes.interface import (
+    Applied,
+    Event,
+    Figures,
+    KernelFigures,
+    Overfused,
+    Pass,
+    Result,
+    Setting,
+    told_faults,
+)
 from fusionlab.passes.pipeline import Observer, parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
 from fusionlab.passes.refusals import Ground, Refusal
+from fusionlab.passes.split_fusions import SplitFusions, numbers_in
 from fusionlab.workload import Workload
 
 Progress = Callable[[str], None]
@@ -228,10 +242,12 @@ def _footprint(program: Program, given: Circumstances, walkers: int | None = Non
 
 @dataclass
 class CandidateCosts:
-    """XLA's costs of the candidates that a pass asks about; ``seconds`` were spent on them."""
+    """XLA's costs of the candidates that a pass asks about; ``seconds`` were spent on them. ``by_code``: the modelled
+    time of ``figures`` is that of the kernels' code."""
 
     given: Circumstances
     seconds: float = 0.0
+    by_code: bool = False
 
     def temp_bytes(self, candidate: Program) -> int:
         """The temp memory of the compiled candidate."""
@@ -239,17 +255,36 @@ class CandidateCosts:
             return compiled(candidate, self.given).memory.temp_bytes
 
     def figures(self, candidate: Program) -> Figures:
-        """The figures of the compiled candidate, with the time that its roofline models."""
+        """The figures of the compiled candidate, with the time that its roofline (or the code) models."""
         with self._timed(candidate, "figures"):
             found, cost = _footprint(candidate, self.given), program_cost(candidate)
         launches = found.dynamic_launches
+        roofline = roofline_us(self.given.target, cost, found.bytes_accessed, launches)
         return Figures(
             dynamic_launches=launches,
             dynamic_copies=found.dynamic_copies,
             temp_bytes=found.temp_bytes,
             flops=cost.flops,
             bytes_accessed=found.bytes_accessed,
-            model_us=roofline_us(self.given.target, cost, found.bytes_accessed, launches),
+            model_us=self.kernels(candidate).model_us if self.by_code else roofline,
+        )
+
+    def kernels(self, candidate: Program) -> KernelFigures:
+        """The figures by the code of the candidate's kernels; over-fusions have numbers where it is marked
+        (``split_fusions.marked``)."""
+        with self._timed(candidate, "kernels"):
+            made = compiled(candidate, self.given, ptx=True)
+            table = kernel_table(made)
+            rows = (*(row.launch for row in table.rows), *table.without_code)
+            over = over_fusions(made.target, table.rows, Findings(made.module))
+        return KernelFigures(
+            model_us=sum(row.model_us or 0.0 for row in rows),
+            peak_bytes=peak_bytes(made.memory),
+            dynamic_launches=sum(row.dynamic_launches for row in rows),
+            overfused=tuple(
+                Overfused(one.row.name, one.place, tuple(numbers_in(part.op_name for part in one.parts)), one.lost_us)
+                for one in over
+            ),
         )
 
     @contextlib.contextmanager
@@ -283,7 +318,8 @@ def rewrite(
 def _setting(costs: CandidateCosts) -> Setting:
     target = costs.given.target
     memory = None if target.peaks is None else target.peaks.memory_bytes
-    return Setting(costs.temp_bytes, target.kind, costs.figures, memory, costs.given.kept.findings)
+    by_code = costs.kernels if target.unit_rates is not None and not target.attached else None
+    return Setting(costs.temp_bytes, target.kind, costs.figures, memory, costs.given.kept.findings, by_code)
 
 
 def undo_worse(
@@ -292,12 +328,14 @@ def undo_worse(
     """``steps`` without the passes that make the program worse on the target (``Figures.why_worse_than``).
 
     Single passes are measured only if all together are worse; those after an undone one run again. Where the rest is
-    still worse than ``original``, or XLA cannot compile it, all are undone.
+    still worse than ``original``, or XLA cannot compile it, all are undone. Where fusions were split, time is that by
+    the code of kernels.
     """
     final = _together(original, steps)
     if not final.applied:
         return list(steps), ()
-    costs = CandidateCosts(replace(given, progress=lambda line: None))
+    by_code = any(isinstance(pass_, SplitFusions) and made.applied for pass_, made in steps)
+    costs = CandidateCosts(replace(given, progress=lambda line: None), by_code=by_code)
     started_as = costs.figures(original)
     worse = _why_worse(costs, final, started_as)
     if not worse:

@@ -47,7 +47,7 @@ ALLOWED = {
     "facts": "versions device_code documents report.tables ledger codegen hlo",
     "testing": "device_code report.tables ledger equivalence codegen hlo",
     "optimizing": "study ledger equivalence passes codegen hlo",
-    "study": "ledger equivalence passes codegen hlo",
+    "study": "device_code ledger equivalence passes codegen hlo",
 }
 BELOW = {
     **{f"fusionlab.{name}": {f"fusionlab.{one}" for one in (name, *below.split())} for name, below in ALLOWED.items()},

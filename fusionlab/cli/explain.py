@@ -29,15 +29,47 @@ _SHOWN_MEMBERS = 40
 @options.targets
 @click.option("--kernel", help="What is inside this kernel (its HLO name) and why its neighbours are not.")
 @click.option("--refused", default=10, show_default=True, type=click.IntRange(min=0), help="How many refusals to list.")
+@click.option("--over-fused", is_flag=True, help="What XLA fused at a loss: read from the code of kernels.")
 @options.verbose
 @options.cache
 @options.verb
 def command(
-    source: dict[str, Any], kernel: str | None, refused: int, verbose: bool, console: Console, where: dict[str, Any]
+    source: dict[str, Any],
+    kernel: str | None,
+    refused: int,
+    over_fused: bool,
+    verbose: bool,
+    console: Console,
+    where: dict[str, Any],
 ) -> dict[str, Any]:
     """Show why XLA did not fuse: causes, source lines and costs."""
     loaded, given, _ = load_facts(source, **where)
+    if over_fused:
+        return explain_over_fused(loaded, given, console)
     return explain(loaded, kernel, refused, given, console, verbose=verbose)
+
+
+def explain_over_fused(source: Source, given: Circumstances, console: Console) -> dict[str, Any]:
+    """Print the kernels that would take less in two parts, by the model of time.
+
+    InputError: there is no code of kernels, for the CPU and of HLO text.
+    """
+    from fusionlab.facts.interface import no_code
+    from fusionlab.facts.kernel_facts import KernelFacts
+    from fusionlab.hlo.optimised.saved import HloFile
+    from fusionlab.report.tables import note
+
+    if given.target.kind == "cpu" or isinstance(source, HloFile):
+        raise no_code(source.name, given.target.name)
+    made = make(source, given, ptx=True)
+    found = KernelFacts.of(made.compiled, made.notes)
+    console.print(found.over_fusion_verdict, style="bold", soft_wrap=True, markup=False)
+    for line in found.over_fusion_lines:
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+    for line in found.notes:
+        note(console, line)
+    fields = found.fields()
+    return {name: fields[name] for name in ("name", "target", "model_us", "model_error", "over_fusions", "notes")}
 
 
 def explain(

@@ -26,7 +26,8 @@ def command(
     source: dict[str, Any], kernel: str | None, top: int, console: Console, where: dict[str, Any]
 ) -> dict[str, Any]:
     """Show why kernels are slow, by op and source line."""
-    from fusionlab.facts.kernel_facts import KernelFacts, no_code
+    from fusionlab.facts.interface import no_code
+    from fusionlab.facts.kernel_facts import KernelFacts
     from fusionlab.hlo.optimised.saved import HloFile
 
     loaded, given, _ = load_facts(source, **where)
@@ -41,7 +42,10 @@ def _print_all(found: KernelFacts, top: int, console: Console) -> dict[str, Any]
     from fusionlab.report.tables import note
 
     console.print(found.verdict, style="bold", soft_wrap=True, markup=False)
+    console.print(found.limit, soft_wrap=True, markup=False)
     found.table(top).print(console)
+    for line in found.over_fusion_lines[: top or None]:
+        console.print(f"over-fused: {line}", soft_wrap=True, markup=False, highlight=False)
     if top and len(found.rows) > top:
         note(console, f"{len(found.rows) - top} more kernels; --top 0 shows all, --kernel NAME one with its code")
     for line in found.notes:

@@ -12,7 +12,6 @@ import click
 
 from fusionlab.cli import options
 from fusionlab.cli.sources import load_facts, make_all
-from fusionlab.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 @click.option(
     "--sites", default=15, show_default=True, type=click.IntRange(min=0), help="How many launch sites to list."
 )
-@click.option("--kernels", is_flag=True, help="What the code of each site does: reads, sectors, registers (GPUs).")
+@click.option("--kernels", is_flag=True, help="Times and reads by the code of kernels (GPUs; slower).")
 @options.verbose
 @options.cache
 @options.verb
@@ -65,17 +64,15 @@ def launches(
     """Print the verdict, totals ``by`` views and the ``sites`` slowest launch sites (0: none), if there are launches.
 
     Without ``by``, the view is the first of ``views.DEFAULTS`` that says something. At most ``groups`` of the totals
-    are printed (0: all); ``kernels`` adds what the code of the sites does, ``verbose`` the origin of the figures.
-    Returns the ``--json`` document for one target, ``{"targets": [...]}`` of such documents for several. InputError for
-    an unknown view, before anything is compiled, and for ``kernels`` where there is no code of kernels. The document is
-    a ledger that ``diff`` reads.
+    are printed (0: all); ``kernels`` adds what the code of the sites does, and times by it; ``verbose`` adds the origin
+    of the figures. Returns the ``--json`` document for one target, ``{"targets": [...]}`` for several.
+    InputError for an unknown view, before anything is compiled, and for ``kernels`` where there is no code of kernels.
+    The document is a ledger that ``diff`` reads.
     """
     from fusionlab.facts.launch_facts import LaunchFacts
     from fusionlab.ledger.views import require_views
 
     require_views(by)
-    if kernels and len(targets) > 1:
-        raise InputError("--kernels: the columns are of launch sites, which several targets do not share; name one")
     made = make_all(source, targets, given, ptx=kernels)
     found = [LaunchFacts.of(one.compiled, one.program, by, one.notes, kernels=kernels) for one in made]
     if len(found) == 1:

@@ -66,6 +66,29 @@ class KernelFinding:
         return " at ".join(filter(None, (self.op, self.source)))
 
 
+@dataclass(frozen=True)
+class Recomputed:
+    """An op inside of a kernel that is computed ``times`` for each value.
+
+    ``member`` is its HLO instruction, whose result takes ``result_bytes``; ``operands`` are the arrays that the kernel
+    reads for it.
+    """
+
+    member: str
+    op: str
+    scope: str
+    source: str
+    op_name: str
+    times: float
+    result_bytes: int
+    operands: tuple[str, ...]
+
+    @property
+    def place(self) -> str:
+        """``reduce_sum at model.py:41``."""
+        return " at ".join(filter(None, (self.op, self.source)))
+
+
 class Findings:
     """The findings of the kernels of one module."""
 
@@ -83,6 +106,33 @@ class Findings:
         )  # fmt: skip
         found = [one for check in checks for one in check(row)]
         return tuple(sorted(found, key=lambda one: -one.factor))
+
+    def recomputed(self, row: KernelRow) -> tuple[Recomputed, ...]:
+        """The reductions and products that ``row`` computes several times for each value, most often first."""
+        found: dict[str, tuple[float, list[str]]] = {}
+        for operand in row.operands:
+            member = self._reader(row, operand, _COMPUTED_AGAIN)
+            times = self._times_computed(row, operand, member)
+            if member is not None and times >= _AGAIN:
+                known, operands = found.setdefault(member.name, (0.0, []))
+                found[member.name] = max(known, times), [*operands, operand.name]
+        order = sorted(found, key=lambda name: -found[name][0])
+        return tuple(self._as_recomputed(row, name, *found[name]) for name in order)
+
+    def _as_recomputed(self, row: KernelRow, name: str, times: float, operands: Sequence[str]) -> Recomputed:
+        inside = self._homes[name]
+        member = inside.by_name[name]
+        origin = self._origins.of_members(member)
+        return Recomputed(
+            member=name,
+            op=origin.op,
+            scope=read_name(origin.op_name).scope or row.launch.scope,
+            source=origin.source or row.launch.source,
+            op_name=member.op_name,
+            times=times,
+            result_bytes=member.shape.byte_size,
+            operands=tuple(operands),
+        )
 
     def _spills(self, row: KernelRow) -> Iterator[KernelFinding]:
         if row.resources and row.spill_bytes:
@@ -103,7 +153,10 @@ class Findings:
             return
         worst = max(row.operands, key=lambda one: one.read_bytes - one.needed_bytes)
         member = self._reader(row, worst, _COMPUTED_AGAIN)
-        again, reads = self._times_computed(worst, member), f"{row.reads_per_needed:.1f} bytes read per byte needed"
+        again, reads = (
+            self._times_computed(row, worst, member),
+            f"{row.reads_per_needed:.1f} bytes read per byte needed",
+        )
         if member is not None and again >= _AGAIN:
             kind, said = "recomputation", f"{self._named(member)} is computed {again:.1f} times for each value: {reads}"
         elif row.reads_per_needed >= _READ_OFTEN:
@@ -114,14 +167,25 @@ class Findings:
             return
         yield self._of_member(row, member, kind, row.reads_per_needed, said, worst.name)
 
-    def _times_computed(self, operand: OperandReads, member: Instruction | None) -> float:
-        """How often each value of a reduction or product is computed: the reads of an operand over its terms."""
+    def _times_computed(self, row: KernelRow, operand: OperandReads, member: Instruction | None) -> float:
+        """How often each value of a reduction or product is computed: the reads of an operand over the terms of all
+        that take it."""
         if member is None or member.opcode not in _OF_OWN_TERMS:
             return 0.0
         home = self._homes[member.name]
         arrays = [home.by_name[name].shape for name in member.operands if name in home.by_name]
         widest = max((element_bits(shape.dtype) for shape in arrays if not shape.is_tuple), default=32)
-        return operand.read_bytes / (terms_of(home, member) * widest / 8)
+        taking = self._nearest(row, operand) or [member]
+        return operand.read_bytes / (sum(terms_of(home, one) for one in taking) * widest / 8)
+
+    def _nearest(self, row: KernelRow, operand: OperandReads) -> list[Instruction]:
+        """The reductions and products that take ``operand``, and not through another one."""
+        instruction = self._instructions.get(row.name)
+        if instruction is None or not instruction.is_fusion:
+            return []
+        inside = self._module.computations[instruction.called[0]]
+        behind = _behind(inside, inside.parameters[operand.index], _OF_OWN_TERMS)
+        return [one for one in behind if one.opcode in _OF_OWN_TERMS]
 
     def _strided_reads(self, row: KernelRow) -> Iterator[KernelFinding]:
         ratio, surplus = row.loads.sectors_over_least, row.loads.sectors - row.loads.least_sectors
@@ -199,15 +263,15 @@ class Findings:
         return next((one for one in behind if one.opcode in wanted), None) or next(computing, None)
 
 
-def _behind(inside: Computation, parameter: Instruction) -> Iterator[Instruction]:
-    """The ops that depend on ``parameter``, the nearest first."""
+def _behind(inside: Computation, parameter: Instruction, until: Sequence[str] = ()) -> Iterator[Instruction]:
+    """The ops that depend on ``parameter``, the nearest first; not those behind an op of the kinds ``until``."""
     pending, seen = list(inside.users[parameter.name]), set[str]()
     while pending:
         one = pending.pop(0)
         if one.name not in seen:
             seen.add(one.name)
             yield one
-            pending += inside.users[one.name]
+            pending += () if one.opcode in until else inside.users[one.name]
 
 
 def _apart(stride: int | None) -> str:

@@ -10,17 +10,19 @@ import dataclasses
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.device_code.assembler import Resources, resources_of
+from fusionlab.device_code.kernel_time import KernelDemand, Terms, kernel_us, terms_of
 from fusionlab.device_code.occupancy import Occupancy, occupancy
-from fusionlab.device_code.ptx import PtxKernel, parse_ptx
+from fusionlab.device_code.ptx import UNITS, PtxKernel, parse_ptx
 from fusionlab.device_code.requests import Requests
 from fusionlab.device_code.warps import Access, Grid, WarpTrace, trace
 from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
 from fusionlab.ledger.ledger import LaunchSite, launches
+from fusionlab.ledger.model_time import CODE
 from fusionlab.ledger.thunks import parse_thunks
 from fusionlab.ledger.traffic import reads_of
 
@@ -65,14 +67,19 @@ class AtomicUse:
 class KernelRow:
     """One launch site with the facts of its kernel.
 
-    ``name`` is the HLO instruction, ``kernel`` the PTX entry. ``loads_by_bytes`` and ``stores_by_bytes`` are executed
-    accesses of global memory per thread, by their width in bytes. ``read_bytes`` are those that warps ask for: threads
-    of a warp with one address count once. ``special_functions`` and ``tensor_instructions`` are executed by threads
-    (tensor instructions by warps). ``shared`` are the requests to shared memory. ``data_branches`` depend on data and
-    count as not taken; ``complete`` is False for a lower bound.
+    ``name`` is the HLO instruction, ``kernel`` the PTX entry. The time of ``launch`` is that by the code, of ``terms``
+    (None: XLA's, for a target without rates). ``result_bytes`` are those of its results, each written once.
+    ``loads_by_bytes`` and ``stores_by_bytes`` are executed accesses of global memory per thread, by their width in
+    bytes. ``read_bytes`` are those that warps ask for: threads of a warp with one address count once.
+    ``special_functions`` and ``tensor_instructions`` are executed by threads (tensor instructions by warps);
+    ``executed`` are instructions by threads and the unit that executes them (``ptx.UNITS``). ``shared`` are the
+    requests to shared memory. ``data_branches`` depend on data and count as not taken; ``complete`` is False for a
+    lower bound.
     """
 
     launch: LaunchRow
+    result_bytes: int
+    terms: Terms | None
     kernel: str
     threads_per_block: int
     grid: Grid
@@ -91,6 +98,7 @@ class KernelRow:
     special_functions: int
     tensor_instructions: int
     instructions_per_thread: float
+    executed: Mapping[str, int]
     atomics: tuple[AtomicUse, ...]
     store_stride_bytes: int | None
     data_branches: int
@@ -127,12 +135,22 @@ class KernelRow:
         """The fields by name, ready for ``json.dumps``; origin, launches and time of the launch among them."""
         launch = {
             name: getattr(self.launch, name)
-            for name in ("name", "family", "scope", "op", "transform", "source", "dynamic_launches", "model_us")
+            for name in (
+                "name",
+                "family",
+                "scope",
+                "op",
+                "transform",
+                "source",
+                "dynamic_launches",
+                "model_us",
+                "model_source",
+            )
         }
         own = {
             one.name: getattr(self, one.name)
             for one in dataclasses.fields(self)
-            if one.name not in ("launch", "resources", "occupancy", "operands", "atomics", "code")
+            if one.name not in ("launch", "resources", "occupancy", "operands", "atomics", "code", "terms")
         }
         counts = {name: dataclasses.asdict(own.pop(name)) for name in ("loads", "stores", "shared")}
         widths = ("loads_by_bytes", "stores_by_bytes")
@@ -146,6 +164,7 @@ class KernelRow:
             "store_sectors_over_least": self.stores.sectors_over_least,
             "bank_conflict_ways": self.shared.conflict_ways,
             **{f"{name}_requests": found for name, found in counts.items()},
+            "terms_us": dataclasses.asdict(self.terms) if self.terms else None,
             "resources": dataclasses.asdict(self.resources) if self.resources else None,
             "occupancy": {**dataclasses.asdict(self.occupancy), "tail": self.occupancy.tail}
             if self.occupancy
@@ -157,10 +176,12 @@ class KernelRow:
 
 @dataclass(frozen=True)
 class KernelTable:
-    """The kernels of a program; ``without_code`` are launches without PTX: library calls, and XLA's own kernels."""
+    """The kernels of a program; ``without_code`` are launches without PTX: library calls, and XLA's own kernels.
+    ``launches`` are all launch sites in XLA's order, those that never run included."""
 
     rows: tuple[KernelRow, ...]
     without_code: tuple[LaunchRow, ...]
+    launches: tuple[LaunchRow, ...]
 
 
 @dataclass(frozen=True)
@@ -178,19 +199,21 @@ def kernel_table(compiled: Compiled) -> KernelTable:
     resources = resources_of(kernels.values())
     placed, by_id = _placements(compiled)
     traces: dict[str, WarpTrace] = {}
-    rows, without = [], []
-    for site, launch in zip([one for one in launches(compiled) if not one.is_copy], launch_rows(compiled), strict=True):
-        if not site.dynamic:
+    rows, without, every = list[KernelRow](), list[LaunchRow](), list[LaunchRow]()
+    sites = (one for one in launches(compiled) if not one.is_copy)
+    for site, launch in zip(sites, launch_rows(compiled, tiles=True), strict=True):
+        found = (by_id.get(site.thunk_id) or _by_name(site.hlo_name, placed)) if site.dynamic else None
+        if found is not None and found.kernel in kernels:
+            kernel = kernels[found.kernel]
+            if found.kernel not in traces:
+                traces[found.kernel] = trace(kernel, found.grid)
+            rows.append(_row(compiled, site, launch, found, traces[found.kernel], resources.get(found.kernel)))
+            every.append(rows[-1].launch)
             continue
-        found = by_id.get(site.thunk_id) or _by_name(site.hlo_name, placed)
-        if found is None or found.kernel not in kernels:
+        every.append(launch)
+        if site.dynamic:
             without.append(launch)
-            continue
-        kernel = kernels[found.kernel]
-        if found.kernel not in traces:
-            traces[found.kernel] = trace(kernel, found.grid)
-        rows.append(_row(compiled, site, launch, found, traces[found.kernel], resources.get(found.kernel)))
-    return KernelTable(tuple(rows), tuple(without))
+    return KernelTable(tuple(rows), tuple(without), tuple(every))
 
 
 def _placements(compiled: Compiled) -> tuple[dict[str, _Placed], dict[int, _Placed]]:
@@ -230,14 +253,30 @@ def _row(
     loads, stores = found.of("global", "load", "atomic"), found.of("global", "store", "atomic", "reduction")
     operands = _operands(compiled, site, loads, found)
     threads = max(1, blocks * kernel.threads_per_block)
+    executed = {unit: round(found.runs([one.unit == unit for one in kernel.instructions])) for unit in UNITS}
+    held = occupancy(limits, blocks, kernel.threads_per_block, registers, shared) if limits else None
+    requests = round(scale * sum(one.requests.requests for one in (*loads, *stores)))
+    demand = KernelDemand.of(
+        site.operand_bytes,
+        site.result_bytes,
+        sum(one.warp_sectors for one in operands),
+        requests,
+        sum(executed.values()),
+        held.share if held else None,
+    )
+    terms = terms_of(compiled.target, demand)
     return KernelRow(
-        launch=launch,
+        launch=launch
+        if terms is None
+        else replace(launch, model_us=kernel_us(terms) * site.dynamic, model_source=CODE),
+        result_bytes=site.result_bytes,
+        terms=terms,
         kernel=kernel.name,
         threads_per_block=kernel.threads_per_block,
         grid=grid,
         shared_bytes=shared,
         resources=resources,
-        occupancy=occupancy(limits, blocks, kernel.threads_per_block, registers, shared) if limits else None,
+        occupancy=held,
         loads_by_bytes=_by_width(found.of("global", "load"), scale / threads),
         stores_by_bytes=_by_width(found.of("global", "store"), scale / threads),
         read_bytes=round(scale * sum(one.requests.distinct_bytes for one in loads)),
@@ -250,6 +289,7 @@ def _row(
         special_functions=round(found.runs([one.is_special for one in kernel.instructions])),
         tensor_instructions=round(found.runs([one.is_tensor for one in kernel.instructions]) / 32),
         instructions_per_thread=found.runs([True] * len(kernel.instructions)) / threads,
+        executed=executed,
         atomics=_atomics(found),
         store_stride_bytes=_stride(stores),
         data_branches=found.data_branches,

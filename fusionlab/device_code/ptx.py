@@ -27,6 +27,12 @@ _WIDTH = re.compile(r"\.[bfsu](8|16|32|64|128)(?:x2)?$")
 _SPACES = ("global", "shared", "local", "const", "param")
 _ATOMIC_OPERATIONS = ("add", "cas", "exch", "min", "max", "inc", "dec", "and", "or", "xor")
 _SPECIAL = re.compile(r"(tanh|ex2|lg2|rcp|rsqrt|sqrt|sin|cos|div)\.(?:.*\.)?(?:f16|f16x2|bf16|bf16x2|f32|f64)$")
+_FLOAT = re.compile(r"b?f(16|32|64)(x2)?")
+_FREE = ("mov", "cvta", "ld")
+_CONTROL = ("bar", "barrier", "membar", "fence", "call", "mbarrier", "griddepcontrol")
+UNITS = ("float", "double", "integer", "convert", "special", "tensor", "memory", "control")
+"""Where instructions execute: FP32 and FP64 lanes, integer and logic lanes, conversions and shuffles, special function
+units, tensor cores, memory, branches and barriers."""
 _TENSOR = re.compile(r"(w?mma\.(sync|mma)|wgmma\.mma|tcgen05\.mma)")
 
 
@@ -103,6 +109,23 @@ class PtxInstruction:
     def is_tensor(self) -> bool:
         """True for a matrix product on tensor cores."""
         return _TENSOR.match(self.opcode) is not None
+
+    @cached_property
+    def unit(self) -> str:
+        """The unit of an SM that executes it (``UNITS``); "" for one that ``ptxas`` removes: moves of registers, views
+        of addresses and parameters."""
+        if self.access:
+            return "memory"
+        if self.is_tensor or self.is_special:
+            return "tensor" if self.is_tensor else "special"
+        if self.base in _FREE or self.space in ("param", "const"):
+            return ""
+        if self.is_branch or self.base in _CONTROL:
+            return "control"
+        if self.base == "cvt" or self.base == "shfl":
+            return "convert"
+        types = [part for part in self.parts[1:] if _FLOAT.fullmatch(part)]
+        return ("double" if "f64" in types else "float") if types else "integer"
 
     @property
     def is_branch(self) -> bool:

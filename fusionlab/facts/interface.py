@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from rich.console import Console
 
 from fusionlab.documents import headed
+from fusionlab.errors import InputError
 from fusionlab.report.tables import Table
 
 _WIDTH = 120
@@ -85,3 +86,11 @@ def table_lines(table: Table) -> list[str]:
     table.print(console)
     assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines() if line.strip()]
+
+
+def no_code(name: str, target: str) -> InputError:
+    """The error where XLA wrote no code of kernels."""
+    return InputError(
+        f"{name} on {target}: there is no kernel code here; name a GPU target, and a function, a model or a StableHLO "
+        "file"
+    )

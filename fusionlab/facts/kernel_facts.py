@@ -14,13 +14,17 @@ from fusionlab.device_code.annotated import annotated_ptx
 from fusionlab.device_code.assembler import INSTALL, find_tool, sass_of, tool_version
 from fusionlab.device_code.findings import KINDS, Findings, KernelFinding, weight
 from fusionlab.device_code.kernel_rows import KernelRow, kernel_table
+from fusionlab.device_code.over_fusion import OverFusion, over_fusions
 from fusionlab.errors import InputError, unknown
-from fusionlab.facts.interface import Facts, table_lines
+from fusionlab.facts.interface import Facts, no_code, table_lines
 from fusionlab.ledger.launch_rows import LaunchRow
+from fusionlab.ledger.model_time import Ceilings, ceilings_of
+from fusionlab.ledger.time_constants import PROGRAM_ERROR
 from fusionlab.report.tables import UNKNOWN, Cell, Table, milliseconds, shown
 from fusionlab.units import TIMES, counted, time_words, unit_for
 
 _ROWS = 5
+_NAMED = 5
 _IN_NOTEBOOK = 15
 
 
@@ -29,7 +33,9 @@ class KernelFacts(Facts):
     """The kernels of one program on one target, those with the most in excess first.
 
     ``rows`` have their facts and ``findings`` what of it is in excess, by HLO name; ``without_code`` are launches whose
-    code XLA does not write: library calls.
+    code XLA does not write: library calls. ``over_fusions`` are kernels that would take less in two parts.
+    ``program_floor_us`` is the least that ``ceilings`` allow for the program: its arguments read once, its results
+    written once, all FLOPs.
     """
 
     command = "kernels"
@@ -39,6 +45,9 @@ class KernelFacts(Facts):
     rows: tuple[KernelRow, ...]
     findings: Mapping[str, tuple[KernelFinding, ...]]
     without_code: tuple[LaunchRow, ...]
+    over_fusions: tuple[OverFusion, ...] = ()
+    ceilings: Ceilings | None = None
+    program_floor_us: float | None = None
     assembler: str = ""
     source_notes: tuple[str, ...] = field(default=())
 
@@ -56,9 +65,33 @@ class KernelFacts(Facts):
             tuple(sorted(table.rows, key=lambda row: (-weight(row, findings[row.name]), -(row.launch.model_us or 0)))),
             findings,
             table.without_code,
+            over_fusions(compiled.target, table.rows, found),
+            (ceilings := ceilings_of(compiled.target)),
+            _floor_of_program(compiled, (*(row.launch for row in table.rows), *table.without_code), ceilings),
             "" if tool is None else f"ptxas {tool_version(tool)}".rstrip(),
             tuple(notes),
         )
+
+    @property
+    def launches(self) -> tuple[LaunchRow, ...]:
+        """All launches, those of libraries last."""
+        return (*(row.launch for row in self.rows), *self.without_code)
+
+    @property
+    def model_us(self) -> float | None:
+        """The modelled time of all launches; None where one has none."""
+        times = [one.model_us for one in self.launches]
+        return None if None in times else sum(one for one in times if one is not None)
+
+    def floor_us(self, launch: LaunchRow) -> float | None:
+        """The least that the roofs allow for all runs of a launch: operands once, results once, its FLOPs."""
+        return None if self.ceilings is None else self.ceilings.least_us(launch.flops, launch.bytes, launch.tf32_flops)
+
+    @cached_property
+    def distances(self) -> tuple[tuple[LaunchRow, float], ...]:
+        """Microseconds of every launch beyond its floor, the farthest first."""
+        found = [(one, one.model_us - (self.floor_us(one) or 0.0)) for one in self.launches if one.model_us is not None]
+        return tuple(sorted(found, key=lambda pair: -pair[1]))
 
     @cached_property
     def by_kind(self) -> dict[str, tuple[KernelRow, ...]]:
@@ -82,11 +115,49 @@ class KernelFacts(Facts):
         return f"{said}, {len(found)} with something in excess; worst {_titled(worst)}: {finding.words}{place}"
 
     @property
+    def limit(self) -> str:
+        """The time by the model, the floor of the kernels, and the kernels that hold half of the distance."""
+        if self.model_us is None or self.ceilings is None:
+            return "no modelled time: the rates of this target are not known"
+        floor = sum(self.floor_us(one) or 0.0 for one in self.launches)
+        total, held = sum(max(0.0, beyond) for _, beyond in self.distances), 0.0
+        names = list[str]()
+        for one, beyond in self.distances:
+            if held >= total / 2:
+                break
+            held += beyond
+            names.append(one.name)
+        most = ", ".join(names[:_NAMED]) + ", ..." * (len(names) > _NAMED)
+        said = (
+            f"{time_words(self.model_us)} ± {PROGRAM_ERROR:.0%} by model; {time_words(floor)} if every kernel reached "
+        )
+        said += (
+            f"memory's or arithmetic's rate; half of the distance: {counted(len(names), 'kernel', 'kernels')} ({most})"
+        )
+        return said if names else said.partition("; half")[0]
+
+    @property
+    def over_fusion_verdict(self) -> str:
+        """How many kernels XLA fused at a loss, and what that costs."""
+        where, found = f"{self.name} on {self.target}", self.over_fusions
+        if not found:
+            return f"{where}: XLA fused no sum or product at a loss"
+        lost = time_words(sum(one.lost_us for one in found))
+        whole = "" if self.model_us is None else f" of {time_words(self.model_us)}"
+        return f"{where}: {counted(len(found), 'kernel', 'kernels')} fused at a loss of {lost}{whole} (model)"
+
+    @property
+    def over_fusion_lines(self) -> tuple[str, ...]:
+        """The kernels that would take less in two parts, a line each, the costliest first."""
+        return tuple(map(over_fusion_words, self.over_fusions))
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """The source of the figures, and what is not known."""
         lines = [
-            "reads, sectors and strides: index arithmetic of the PTX executed for up to 128 warps of each kernel; "
-            "time: XLA's model"
+            "reads, sectors and strides: index arithmetic of the PTX executed for up to 128 warps of each kernel",
+            f"time: by the code of kernels and the tiles of products, fitted on an H100, ± {PROGRAM_ERROR:.0%} for a "
+            "program (docs/time-model.md); floor: operands once, results once, FLOPs",
         ]
         if self.assembler:
             lines.append(f"registers and spills: {self.assembler}")
@@ -121,6 +192,7 @@ class KernelFacts(Facts):
             "in excess": lambda row: "; ".join(one.words for one in self.findings[row.name][:1]) or UNKNOWN,
             "from": lambda row: (self.findings[row.name][0].place if self.findings[row.name] else "") or UNKNOWN,
             f"model {time}": lambda row: milliseconds(row.launch.model_us, per=per),
+            "floor": lambda row: milliseconds(self.floor_us(row.launch), per=per),
             "reads/need": lambda row: shown(row.reads_per_needed, 1),
             "sectors": lambda row: shown(row.loads.sectors_over_least, 1),
             "registers": lambda row: shown(row.resources.registers if row.resources else None),
@@ -152,7 +224,12 @@ class KernelFacts(Facts):
 
     def record(self, row: KernelRow) -> dict[str, Any]:
         """One kernel, ready for ``json.dumps``."""
-        return {**row.to_json(), "findings": [dataclasses.asdict(one) for one in self.findings[row.name]]}
+        floor = self.floor_us(row.launch)
+        return {
+            **row.to_json(),
+            "floor_us": floor,
+            "findings": [dataclasses.asdict(one) for one in self.findings[row.name]],
+        }
 
     def fields(self) -> dict[str, Any]:
         """The fields of ``kernels --json``."""
@@ -161,6 +238,11 @@ class KernelFacts(Facts):
             "target": self.target,
             "verdict": self.verdict,
             "assembler": self.assembler,
+            "model_us": self.model_us,
+            "model_error": PROGRAM_ERROR,
+            "floor_us": None if self.ceilings is None else sum(self.floor_us(one) or 0.0 for one in self.launches),
+            "program_floor_us": self.program_floor_us,
+            "over_fusions": [one.to_json() for one in self.over_fusions],
             "kernels": self.records(),
             "by_kind": {kind: [row.name for row in rows] for kind, rows in self.by_kind.items()},
             "without_code": [row.name for row in self.without_code],
@@ -168,17 +250,25 @@ class KernelFacts(Facts):
         }
 
 
+def _floor_of_program(compiled: Compiled, launches: Sequence[LaunchRow], ceilings: Ceilings | None) -> float | None:
+    if ceilings is None:
+        return None
+    moved = compiled.memory.argument_bytes + compiled.memory.output_bytes
+    return ceilings.least_us(sum(one.flops for one in launches), moved, sum(one.tf32_flops for one in launches))
+
+
+def over_fusion_words(one: OverFusion) -> str:
+    """What a kernel computes several times, what it takes, and what two kernels would."""
+    first, more = one.parts[0], len(one.parts) - 1
+    others = f" and {counted(more, 'other', 'others')}" if more else ""
+    now, apart = time_words(one.us), time_words(one.rest_us + one.parts_us)
+    said = f"{first.place}{others} computed {first.times:.1f} times for each value"
+    return f"{one.row.name}: {said}; {now} by model, apart {apart}"
+
+
 def _titled(row: KernelRow) -> str:
     time = "" if row.launch.model_us is None else f" ({time_words(row.launch.model_us)} by model)"
     return f"{row.name}{time}"
-
-
-def no_code(name: str, target: str) -> InputError:
-    """The error where XLA wrote no code of kernels."""
-    return InputError(
-        f"{name} on {target}: there is no kernel code here; name a GPU target, and a function, a model or a StableHLO "
-        "file"
-    )
 
 
 def figures(row: KernelRow) -> list[list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,13 +12,13 @@ from typing import Any
 from fusionlab.bytesize import size_words
 from fusionlab.codegen.compile import Compiled
 from fusionlab.device_code.kernel_rows import KernelRow, kernel_table
-from fusionlab.facts.interface import Facts, table_lines
-from fusionlab.facts.kernel_facts import no_code
+from fusionlab.facts.interface import Facts, no_code, table_lines
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.stages import LEGEND
 from fusionlab.ledger.launch_rows import LaunchRow, Totals, totals
 from fusionlab.ledger.ledger import LaunchCounts, Reading
 from fusionlab.ledger.saved import LedgerRecord, ledger_record
+from fusionlab.ledger.time_constants import PROGRAM_ERROR
 from fusionlab.ledger.views import coverage_words, default_views, is_staged, label, totals_by
 from fusionlab.report.tables import UNKNOWN, Cell, Table, field, milliseconds, number, shown
 from fusionlab.report.tables.control_flow import control_lines
@@ -59,13 +60,16 @@ class LaunchFacts(Facts):
     ) -> LaunchFacts:
         """The launches of ``compiled``; ``program`` is None for HLO text, whose memory is not known.
 
-        ``by`` are views, which exist (``views.require_views``); without any, the first that says something. InputError
-        for ``kernels`` where there is no PTX: for the CPU, and of HLO text.
+        ``by`` are views, which exist (``views.require_views``); without any, the first that says something. With
+        ``kernels`` times are those of the kernels' code; InputError where there is none: for the CPU, and of HLO text.
         """
         if kernels and not compiled.ptx:
             raise no_code(compiled.name, compiled.target.name)
         reading = Reading(compiled)
         record = ledger_record(compiled, reading, memory_known=program is not None)
+        table = kernel_table(compiled) if kernels else None
+        if table is not None:
+            record = dataclasses.replace(record, rows=table.launches)
         return LaunchFacts(
             record,
             reading.counts,
@@ -73,7 +77,7 @@ class LaunchFacts(Facts):
             devices=1 if program is None else program.devices,
             on_gpu=compiled.target.kind == "cuda",
             source_notes=tuple(notes),
-            kernels={row.name: row for row in kernel_table(compiled).rows} if kernels else None,
+            kernels=None if table is None else {row.name: row for row in table.rows},
         )
 
     @property
@@ -102,7 +106,8 @@ class LaunchFacts(Facts):
         record, found = self.record, self.totals
         said = [counted(found.dynamic_launches, "launch", "launches")]
         said += [counted(self.counts.dynamic_copies, "copy", "copies")]
-        said += [] if found.model_us is None else [f"{time_words(found.model_us)} (model)"]
+        error = f" ± {PROGRAM_ERROR:.0%}" if self.kernels is not None else ""
+        said += [] if found.model_us is None else [f"{time_words(found.model_us)}{error} (model)"]
         said += [] if record.temp_bytes is None else [f"{size_words(record.temp_bytes)} of temp memory"]
         line = f"{record.name} on {record.target}: {', '.join(said)}"
         most = max((group.dynamic_launches for group in self.groups.values()), default=0)
@@ -135,6 +140,10 @@ class LaunchFacts(Facts):
         """Where launches, FLOPs, bytes and time come from."""
         found, counts = self.totals, self.counts
         by_model = "by XLA's cost model where it has one, else the target's roofline, plus 1 us per launch"
+        if self.kernels is not None:
+            by_model = (
+                "by the code of kernels and the tiles of products, else the target's roofline (docs/time-model.md)"
+            )
         time = "no time" if found.model_us is None else f"time {by_model}"
         return (
             f"launches: {self.record.launch_source}; "

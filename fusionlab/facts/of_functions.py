@@ -11,7 +11,8 @@ from fusionlab.codegen.targets import load_target, target_names
 from fusionlab.errors import InputError, unknown
 from fusionlab.facts.diff_facts import DiffFacts
 from fusionlab.facts.fusion_facts import FusionFacts
-from fusionlab.facts.kernel_facts import KernelFacts, no_code
+from fusionlab.facts.interface import no_code
+from fusionlab.facts.kernel_facts import KernelFacts
 from fusionlab.facts.launch_facts import LaunchFacts
 from fusionlab.facts.memory_facts import MemoryFacts
 from fusionlab.hlo.lowering import program_of

@@ -16,6 +16,7 @@ from fusionlab.codegen.compile import Compiled
 from fusionlab.hlo.name_stacks import read_name
 from fusionlab.hlo.optimised.kernel_cost import HEAVY_FAMILIES, Work, family_of_kernel, work_of
 from fusionlab.hlo.optimised.parser import HloModule, Instruction
+from fusionlab.hlo.optimised.products import MatrixProduct, product_of
 from fusionlab.ledger.dataflow import members
 from fusionlab.ledger.ledger import LaunchSite, Reading
 from fusionlab.ledger.model_time import Ceilings, TimeModel, time_model
@@ -35,7 +36,8 @@ class LaunchRow:
     (``origins.BY``: ``members``, ``readers`` of an op that XLA introduced; "" for unknown). ``loop`` names the
     loops around it, outermost first; ``in_cuda_graph`` is None where XLA does not report it (the CPU). ``unmodelled``
     names its ops without a FLOP rule. ``model_us`` is None without an estimate; ``model_source`` is the origin of the
-    estimate (``xla``, ``roofline``, or ``measured`` for the roofline of measured ceilings). ``tf32_flops`` is the part
+    estimate (``model_time``: ``xla``, ``product``, ``code``, ``roofline``, or ``measured`` for the roofline of measured
+    ceilings). ``tf32_flops`` is the part
     of ``flops`` that the library may compute in TF32.
     """
 
@@ -128,15 +130,16 @@ class Totals:
 
 
 def launch_rows(
-    compiled: Compiled, measured: Ceilings | None = None, reading: Reading | None = None
+    compiled: Compiled, measured: Ceilings | None = None, reading: Reading | None = None, *, tiles: bool = False
 ) -> tuple[LaunchRow, ...]:
     """Every launch site of ``compiled`` in XLA's order, those that never run included; copies are no launches.
 
-    With ``measured`` ceilings, times are their roofline. A ``reading`` of ``compiled`` saves another one.
+    With ``measured`` ceilings, times are their roofline; with ``tiles`` those of products are of their tiles. A
+    ``reading`` of ``compiled`` saves another one.
     """
     graphs = captured_thunks(compiled)
     facts = functools.cache(functools.partial(_facts, compiled.module, Origins(compiled.module)))
-    model = time_model(compiled, measured)
+    model = time_model(compiled, measured, tiles=tiles)
     return tuple(
         _row(site, facts(site.computation, site.hlo_name), model, graphs.get(site.thunk_id))
         for site in (Reading(compiled) if reading is None else reading).launches
@@ -155,6 +158,7 @@ class _Facts:
     work: Work = field(default_factory=Work)
     origin: Origin = field(default_factory=Origin)
     family: str = "unknown"
+    product: MatrixProduct | None = None
 
 
 def _facts(module: HloModule, origins: Origins, computation_name: str, name: str) -> _Facts:
@@ -162,7 +166,8 @@ def _facts(module: HloModule, origins: Origins, computation_name: str, name: str
         return _Facts(work=Work(0, ("no HLO instruction",)))
     computation, one = place
     work = work_of(module, computation, one)
-    return _Facts(one, work, origins.of(computation, one), _family(module, one, work))
+    product = product_of(module, computation, one)
+    return _Facts(one, work, origins.of(computation, one), _family(module, one, work), product)
 
 
 def _family(module: HloModule, one: Instruction, work: Work) -> str:
@@ -185,7 +190,9 @@ def _family(module: HloModule, one: Instruction, work: Work) -> str:
 def _row(site: LaunchSite, found: _Facts, model: TimeModel, in_graph: bool | None) -> LaunchRow:
     origin, moved = found.origin, site.operand_bytes + site.result_bytes
     name = read_name(origin.op_name)
-    us, source = model.time(found.instruction, found.work, moved) if found.instruction else (None, "")
+    us, source = None, ""
+    if found.instruction:
+        us, source = model.time(found.instruction, found.work, moved, found.product)
     return LaunchRow(
         phase=origin.phase,
         stage=origin.stage,

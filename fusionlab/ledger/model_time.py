@@ -1,12 +1,15 @@
-"""The modelled time of a launch: XLA's own estimate where it made one, else the roofline of the target.
+"""The modelled time of a launch: XLA's own estimate where it made one, else a model of the target.
 
 XLA's estimate is ``reification_cost.exec_time_us`` of a fusion (its GpuPerformanceModel; times are in microseconds and
 leave out the launch). A Triton fusion has two, and that of the model XLA decided by (``indexing-cost-model``) counts:
 the other assumes that every element of a softmax recomputes its row, 113 seconds for a kernel of 439 us (Orbformer's
 local energy on the A100). Library calls have none: they get the larger of FLOPs over peak and bytes over bandwidth,
-products in float32 below HIGHEST over the peak of TF32, which XLA lets the library use.
-Both are increased by the launch itself, for which XLA assumes 1 us (``kKernelLaunchOverhead`` of
-``xla/service/gpu/model/gpu_performance_model_base.h``). A real launch costs several; launches in a CUDA graph less.
+products in float32 below HIGHEST over the peak of TF32, which XLA lets the library use. Where the code of kernels is
+read, their time is that of ``device_code.kernel_time``, and that of products is that of their tiles (``library_time``).
+
+XLA's estimates and rooflines are increased by the launch itself, for which XLA assumes 1 us
+(``kKernelLaunchOverhead`` of ``xla/service/gpu/model/gpu_performance_model_base.h``). A real launch costs several;
+launches in a CUDA graph less.
 
 XLA's estimates assume the peaks of the spec. With measured ceilings every launch therefore gets their roofline, and is
 labelled ``measured``.
@@ -23,10 +26,14 @@ from fusionlab.hlo.cost import Cost
 from fusionlab.hlo.optimised.device import estimates
 from fusionlab.hlo.optimised.kernel_cost import Work
 from fusionlab.hlo.optimised.parser import Instruction
+from fusionlab.hlo.optimised.products import MatrixProduct
+from fusionlab.ledger.library_time import product_us
 
 LAUNCH_US = 1.0
 _TRITON_MODEL = "indexing-cost-model"
-XLA, ROOFLINE, MEASURED = "xla", "roofline", "measured"
+XLA, ROOFLINE, MEASURED, PRODUCT, CODE = "xla", "roofline", "measured", "product", "code"
+"""The models: XLA's estimate, the roofline of the spec or of measured ceilings, tiles of a library's product, and what
+the code of a kernel does (``device_code.kernel_time``)."""
 
 
 @dataclass(frozen=True)
@@ -61,17 +68,25 @@ class Ceilings:
 
 @dataclass(frozen=True)
 class TimeModel:
-    """The choice of model: ``ceilings`` (None for a target without a spec); ``trust_xla`` if XLA's estimates count."""
+    """The choice of model: ``ceilings`` (None for a target without a spec); ``trust_xla`` if XLA's estimates count;
+    ``tiles_on`` is the target if products of a library are modelled by tiles."""
 
     ceilings: Ceilings | None
     trust_xla: bool
+    tiles_on: Target | None = None
 
-    def time(self, instruction: Instruction, work: Work, moved_bytes: int) -> tuple[float | None, str]:
-        """Microseconds of one run of ``instruction`` with its launch, and their source (``xla``, ``roofline`` or
-        ``measured``); (None, "") without an estimate of XLA's or ceilings."""
+    def time(
+        self, instruction: Instruction, work: Work, moved_bytes: int, product: MatrixProduct | None = None
+    ) -> tuple[float | None, str]:
+        """Microseconds of one run of ``instruction`` with its launch, and their source (``xla``, ``product``,
+        ``roofline`` or ``measured``); (None, "") without an estimate of XLA's or ceilings."""
         us = _estimate_us(instruction) if self.trust_xla else None
         if us is not None:
             return us + LAUNCH_US, XLA
+        if product is not None and self.tiles_on is not None and self.ceilings is not None:
+            in_tf32 = self.ceilings.tf32_flops_per_s != self.ceilings.flops_per_s
+            if (us := product_us(self.tiles_on, product, tf32=in_tf32)) is not None:
+                return us, PRODUCT
         if self.ceilings is None:
             return None, ""
         source = MEASURED if self.ceilings.measured else ROOFLINE
@@ -99,11 +114,13 @@ def ceilings_of(target: Target, tf32: bool | None = None) -> Ceilings | None:
     return Ceilings(peaks.fp32_flops_per_s, peaks.memory_bytes_per_s, source, tf32_flops_per_s=in_tf32)
 
 
-def time_model(compiled: Compiled, measured: Ceilings | None = None) -> TimeModel:
-    """XLA's estimates if they are for this target, else its spec; or ``measured`` ceilings for everything."""
+def time_model(compiled: Compiled, measured: Ceilings | None = None, *, tiles: bool = False) -> TimeModel:
+    """XLA's estimates if they are for this target, else its spec, of products by ``tiles`` where that is asked for; or
+    ``measured`` ceilings for everything."""
     if measured is not None:
         return TimeModel(measured, trust_xla=False)
-    return TimeModel(ceilings_of(compiled.target), trust_xla=compiled.estimates_are_of_target)
+    on = compiled.target if tiles else None
+    return TimeModel(ceilings_of(compiled.target), compiled.estimates_are_of_target, on)
 
 
 def roofline_us(target: Target, cost: Cost, bytes_accessed: int, launches: int) -> float | None:

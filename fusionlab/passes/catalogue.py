@@ -27,6 +27,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "scatter-to-gather": ("fusionlab.passes.scatter_to_gather", "ScatterToGather"),
     "merge-dots": ("fusionlab.passes.merge_dots", "MergeDots"),
     "pack-isomorphic-slices": ("fusionlab.passes.pack_isomorphic_slices", "PackIsomorphicSlices"),
+    "split-fusions": ("fusionlab.passes.split_fusions", "SplitFusions"),
     "licm": ("fusionlab.passes.licm", "LoopInvariantCodeMotion"),
 }
 

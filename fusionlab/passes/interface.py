@@ -143,17 +143,41 @@ class Figures:
 
 
 @dataclass(frozen=True)
+class Overfused:
+    """A kernel that computes some ops several times: ``numbers`` are theirs where the module marks them
+    (``split_fusions.marked``), ``lost_us`` what it loses by the model, in all runs; ``place`` is op and source line."""
+
+    kernel: str
+    place: str
+    numbers: tuple[int, ...]
+    lost_us: float
+
+
+@dataclass(frozen=True)
+class KernelFigures:
+    """The cost of a candidate by the code of its kernels: ``model_us`` is the modelled time of all of them, and
+    ``peak_bytes`` what the device must hold at once."""
+
+    model_us: float
+    peak_bytes: int
+    dynamic_launches: int
+    overfused: tuple[Overfused, ...]
+
+
+@dataclass(frozen=True)
 class Setting:
     """The environment of a pass: ``temp_bytes(program)`` is XLA's figure on the target of the study, and
-    ``figures(program)`` all figures there; ``platform`` is the target's, for programs of platform ``any``;
-    ``memory_bytes`` is the memory of the device, where it is known. ``findings`` are what passes have found out about
-    programs, by the kind of finding, for the passes that run later."""
+    ``figures(program)`` all figures there; ``kernels(program)`` those by the code of its kernels (None where XLA writes
+    none); ``platform`` is the target's, for programs of platform ``any``; ``memory_bytes`` is the memory of the device,
+    where it is known. ``findings`` are what passes have found out about programs, by the kind of finding, for the
+    passes that run later."""
 
     temp_bytes: Callable[[Program], int] | None = None
     platform: str = "cpu"
     figures: Callable[[Program], Figures] | None = None
     memory_bytes: int | None = None
     findings: dict[type, Any] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    kernels: Callable[[Program], KernelFigures] | None = None
 
 
 def platform_for(program: Program, setting: Setting) -> str:

@@ -56,13 +56,74 @@ def test_the_document_is_that_of_python(program, as_json):
     assert said == json.loads(json.dumps(fusionlab.kernels(scattered, *ARGUMENTS).to_dict()))
 
 
+def recomputing(h):
+    """In one kernel, where each of 14 elements adds up all of them again."""
+    total = h.sum(1, keepdims=True)
+    return jnp.tanh(h - total)
+
+
+@pytest.fixture
+def over_fused(tmp_path):
+    path = tmp_path / "over_fused.bin"
+    h = jax.ShapeDtypeStruct((8192, 14, 64), np.float32)
+    path.write_bytes(jax.export.export(jax.jit(recomputing), platforms=["cuda"])(h).serialize())
+    return path
+
+
+def test_the_limit_and_the_kernels_that_are_far_from_it(over_fused, cli, as_json):
+    _, limit, *_ = cli("kernels", over_fused, "--quiet", code=0).stdout.splitlines()
+    assert "± 10% by model" in limit
+    assert "half of the distance: 1 kernel (" in limit
+    found = as_json("kernels", over_fused)
+    assert found["model_us"] == sum(one["model_us"] for one in found["kernels"])
+    assert found["model_us"] > found["floor_us"] >= found["program_floor_us"] > 0
+    assert all(one["model_source"] == "code" for one in found["kernels"])
+
+
+def test_launches_with_their_code_have_the_times_of_kernels(over_fused, cli, as_json):
+    said = as_json("launches", over_fused, "--kernels")
+    assert said["totals"]["model_us"] == as_json("kernels", over_fused)["model_us"]
+    assert {row["model_source"] for row in said["rows"]} == {"code"}
+    assert "± 10% (model)" in cli("launches", over_fused, "--kernels", "--quiet", code=0).stdout
+
+
+def test_over_fusion_names_op_line_and_cost(over_fused, cli, as_json):
+    line = recomputing.__code__.co_firstlineno + 2
+    said = cli("explain", over_fused, "--over-fused", "--quiet", code=0).stdout
+    assert "fused at a loss of" in said
+    assert f"reduce_sum at {HERE}:{line} computed" in said
+    (first, *_) = as_json("explain", over_fused, "--over-fused")["over_fusions"]
+    assert first["lost_us"] == pytest.approx(first["us"] - first["rest_us"] - first["parts_us"])
+    assert first["lost_us"] > 0
+    assert first["parts"][0]["times"] > 1.5
+
+
+def test_split_fusions_takes_it(over_fused, cli, as_json, tmp_path):
+    out = tmp_path / "split.bin"
+    cli("apply", over_fused, "--pass", "split-fusions", "--unchecked", "--out", out, "--quiet", code=0)
+    before, after = (as_json("kernels", path) for path in (over_fused, out))
+    assert after["model_us"] < 0.9 * before["model_us"]
+    assert len(after["kernels"]) == len(before["kernels"]) + 1
+    assert after["over_fusions"] == []
+
+
+def test_without_over_fusion_it_is_said(program, cli):
+    said = cli("explain", program, "--over-fused", "--quiet", code=0).stdout
+    assert "XLA fused no sum or product at a loss" in said
+
+
+def test_over_fusion_needs_code(program, cli):
+    assert "no kernel code" in cli("explain", program, "--over-fused", "--target", "cpu", "--quiet", code=2).stderr
+
+
 def test_bad_input_is_told(program, cli, tmp_path):
     unknown = cli("kernels", program, "--kernel", "input_scater_fusion", "--quiet", code=2).stderr
     assert "input_scatter_fusion" in unknown
     exported = jax.export.export(jax.jit(jnp.sin), platforms=["cpu"])(jax.ShapeDtypeStruct((4,), np.float32))
     path = tmp_path / "of_cpu.bin"
     path.write_bytes(exported.serialize())
-    assert "there is no kernel code here; name a GPU target" in cli("kernels", path, "--quiet", code=2).stderr
+    for command in (("kernels",), ("launches", "--kernels")):
+        assert "there is no kernel code here; name a GPU target" in cli(*command, path, "--quiet", code=2).stderr
 
 
 def test_a_library_call_has_no_code(tmp_path, cli):

@@ -99,5 +99,6 @@ def test_sites_have_columns_of_their_code(cli, as_json, tmp_path):
     found = as_json(*given, "--kernels")
     assert {one["name"] for one in found["kernels"]} < {row["name"] for row in found["rows"]}  # a library call has none
     assert "kernels" not in as_json(*given)
-    assert "name one" in cli(*given, "--kernels", "--target", "a100,h100", "--quiet", code=2).stderr
+    several = as_json(*given, "--kernels", "--target", "a100,h100")["targets"]
+    assert [{row["model_source"] for row in one["rows"]} for one in several] == [{"code", "product"}] * 2
     assert "no kernel code" in cli(*given, "--kernels", "--target", "cpu", "--quiet", code=2).stderr

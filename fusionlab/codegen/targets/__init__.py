@@ -22,6 +22,16 @@ _TF32 = {"8.0": 512, "8.6": 256, "9.0": 1024}
 _BLOCKS_PER_SM = {"7.0": 32, "7.5": 16, "8.0": 32, "8.6": 16, "8.7": 16, "8.9": 24, "9.0": 32, "10.0": 32, "12.0": 32}
 """Resident blocks per SM by compute capability: CUDA C++ Programming Guide, "Technical Specifications per Compute
 Capability". Threads, registers and shared memory per SM, of the same table, are in the specs."""
+_UNIT_RATES: dict[str, tuple[int, int]] = {
+    "7.0": (32, 26), "7.5": (2, 26), "8.0": (32, 47), "8.6": (2, 36), "8.9": (2, 36), "9.0": (64, 39),
+}  # fmt: skip
+"""Per SM and clock, by compute capability: FP64 operations (CUDA C++ Programming Guide, "Throughput of Native
+Arithmetic Instructions"), and bytes of the L2 (NVIDIA's A100 white paper: 5,120 a clock for 108 SMs, the V100's 2,048
+for 80). The H100's L2 is not published, and is taken to have the A100's 5,120 for its 132 SMs; those of 8.6 and 8.9 are
+assumed."""
+_ISSUED, _REQUESTS = 4, 1
+"""Per SM and clock: instructions that the four schedulers issue, and requests of warps to memory: 32 load and store
+units (NVIDIA's V100, A100 and H100 white papers)."""
 _REQUIRED = (
     "threads_per_block_limit", "threads_per_warp", "threads_per_core_limit", "shared_memory_per_block",
     "shared_memory_per_core", "core_count", "fpus_per_core", "memory_bandwidth", "l2_cache_size", "clock_rate_ghz",
@@ -52,6 +62,17 @@ class Limits:
     blocks: int
     registers: int
     shared_bytes: int
+
+
+@dataclass(frozen=True)
+class UnitRates:
+    """What the units of all SMs do in a second at the spec's clock: instructions of warps that are issued, their
+    requests to memory, FP64 operations of threads, bytes of the L2."""
+
+    issued_per_s: float
+    requests_per_s: float
+    double_per_s: float
+    l2_bytes_per_s: float
 
 
 @dataclass(frozen=True)
@@ -87,6 +108,15 @@ class Target:
             cores=cores,
             clock_ghz=float(fields["clock_rate_ghz"]),
         )
+
+    @cached_property
+    def unit_rates(self) -> UnitRates | None:
+        """The rates of its units by the spec and the compute capability; None where either is not known."""
+        if self.peaks is None or self.sm not in _UNIT_RATES:
+            return None
+        clocks = self.peaks.cores * self.peaks.clock_ghz * 1e9
+        double, l2 = _UNIT_RATES[self.sm]
+        return UnitRates(_ISSUED * clocks, _REQUESTS * clocks, double * clocks, l2 * clocks)
 
     @cached_property
     def limits(self) -> Limits | None:

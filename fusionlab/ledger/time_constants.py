@@ -1,0 +1,47 @@
+"""The constants of the models of time, fitted to kernels that were measured on an H100.
+
+The table is ``studies/time-model.json`` (``benchmarks/time_model.py``), the fit ``benchmarks/time_model_fit.py``, which
+prints these values; ``docs/time-model.md`` has their errors, each program left out of its own fit. Rates are those of a
+target's spec: the constants are shares of them, and are taken to be the same on other GPUs, where nothing was measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class KernelConstants:
+    """Of kernels whose code is known (``device_code.kernel_time``).
+
+    Microseconds of a launch, the power of the norm that joins the terms, and the factor of each term: bytes of memory,
+    sectors of the L2 beyond these, requests to memory over the occupancy, instructions issued.
+    """
+
+    launch_us: float
+    power: float
+    memory: float
+    l2: float
+    requests: float
+    issue: float
+
+
+@dataclass(frozen=True)
+class ProductConstants:
+    """Of a library's matrix products (``library_time``).
+
+    Microseconds of a launch, the factor of bytes of memory, the shares of the peaks in FP32 and in TF32, and the least
+    microseconds of a tile on an SM.
+    """
+
+    launch_us: float
+    memory: float
+    simt: float
+    tf32: float
+    tile_us: float
+
+
+KERNELS = KernelConstants(launch_us=2.63, power=1.09, memory=1.01, l2=1.26, requests=2.48, issue=0.32)
+PRODUCTS = ProductConstants(launch_us=1.73, memory=1.12, simt=0.782, tf32=1.0, tile_us=0.396)
+PROGRAM_ERROR = 0.1
+"""The error of a whole program: the largest of those that were left out of their own fit."""

@@ -1,0 +1,73 @@
+"""split-fusions: its cases, and what it keeps by the figures of a model."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from fusionlab.errors import InputError
+from fusionlab.passes.interface import Applied, KernelFigures, Overfused, Setting
+from fusionlab.passes.split_fusions import MARK, SplitFusions, marked
+
+from .case_files import test_case  # noqa: F401
+
+BARRIER = "stablehlo.optimization_barrier"
+
+
+@pytest.fixture
+def program(lowered):
+    def joined(x):
+        total = x.sum(axis=1)
+        return jnp.concatenate([total, jnp.tanh(total)])
+
+    return lowered(joined, jax.ShapeDtypeStruct((8, 4), "float32"))
+
+
+def number_of(program, op):
+    """The number of the first operation called ``op``, as its mark has it."""
+    text = marked(program).text
+    at = text.index(f"{op}/{MARK}") + len(f"{op}/{MARK}")
+    return int(text[at:].partition('"')[0])
+
+
+def setting(before, after, *found):
+    """A target on which the program takes ``before`` microseconds, and with barriers ``after``'s figures."""
+
+    def kernels(program):
+        return after if BARRIER in program.text else KernelFigures(before, 100, 3, found)
+
+    return Setting(platform="cuda", kernels=kernels)
+
+
+def test_what_the_model_names_is_split(program):
+    number = number_of(program, "reduce_sum")
+    found = Overfused("input_concatenate_fusion", "reduce_sum at m.py:3", (number,), 50.0)
+    result = SplitFusions().run(program, setting(1000.0, KernelFigures(600.0, 100, 4, ()), found))
+    (event,) = result.events
+    assert isinstance(event, Applied)
+    assert event.resolved == f"split-fusions{{at={number}}}"
+    assert event.what.endswith("1.00 ms become 0.60 by model")
+    assert result.program.text.count(BARRIER) == 1
+    assert MARK not in result.program.text
+
+
+@pytest.mark.parametrize(
+    "after",
+    [KernelFigures(998.0, 100, 4, ()), KernelFigures(600.0, 106, 4, ()), KernelFigures(600.0, 100, 10, ())],
+    ids=["no gain", "more memory", "many launches"],
+)
+def test_a_split_that_does_not_pay_is_left_out(program, after):
+    found = Overfused("k", "reduce_sum", (number_of(program, "reduce_sum"),), 50.0)
+    result = SplitFusions().run(program, setting(1000.0, after, found))
+    assert result.program is program
+    assert "none gains, or memory grows" in result.events[0].reason
+
+
+def test_nothing_is_tried_where_no_kernel_computes_again(program):
+    result = SplitFusions().run(program, setting(1000.0, KernelFigures(1.0, 1, 1, ())))
+    assert "no kernel would gain" in result.events[0].reason
+
+
+@pytest.mark.parametrize(("at", "said"), [("x", "expected numbers"), ("99999", "no value with number 99999")])
+def test_numbers_that_are_none_are_refused(program, at, said):
+    with pytest.raises(InputError, match=said):
+        SplitFusions(at=at).run(program, Setting())
