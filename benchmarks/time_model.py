@@ -107,14 +107,14 @@ def sites_of(made: Compiled) -> list[Site]:
 
 
 def kernel_figures(row: KernelRow) -> dict[str, Any]:
-    """The facts of one run of a kernel: requests and sectors are all, those moved, the least, and unknown ones."""
+    """The facts of one run of a kernel; instructions are executed by threads."""
     return {
         "needed": row.needed_bytes,
         "written": row.result_bytes,
         "warp_sectors": sum(one.warp_sectors for one in row.operands),
-        "load": [row.loads.requests, row.loads.sectors, row.loads.least_sectors, row.loads.unknown],
-        "store": [row.stores.requests, row.stores.sectors, row.stores.least_sectors, row.stores.unknown],
-        "executed": dict(row.executed),
+        "requests": row.loads.requests + row.stores.requests,
+        "sectors": row.loads.sectors + row.stores.sectors,
+        "executed": sum(row.executed.values()),
         "block": row.threads_per_block,
         "blocks": row.grid[0] * row.grid[1] * row.grid[2],
         "registers": row.resources.registers if row.resources else None,

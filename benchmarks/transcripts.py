@@ -3,7 +3,7 @@
 python benchmarks/transcripts.py                    # every `$ fusionlab` command of a model, at full size; half an hour
 python benchmarks/transcripts.py explain clusters   # those with one of these words
 
-Other blocks (Python programs, commands of a file) are written by hand.
+Other blocks (Python programs, commands of a file, and those with a remark) are written by hand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ ROOT = Path(__file__).parents[1]
 TRANSCRIPTS = ROOT / "studies" / "transcripts.txt"
 _RULE = re.compile(r"^ *─+$")
 _FIGURE = re.compile(r"-?\d[\d,.]*(e-?\d+)?")
-_UNIT = re.compile(r"(?<=# )(ns|us|ms|s|B|[KMGT]iB|[kMGTP]?FLOP)\b")
+_UNIT = re.compile(r"(?<= )(ns|us|ms|s|B|[KMGT]iB|[kMGTP]?FLOP)(?![\w/])")
+_BOUND = re.compile(r"bound by \w+")
 
 
 class Transcript(NamedTuple):
@@ -36,8 +37,8 @@ class Transcript(NamedTuple):
 
     @property
     def can_be_run(self) -> bool:
-        """True for a command of fusionlab that needs no file."""
-        return self.command.startswith("fusionlab ") and "--model" in self.command
+        """True for a command of fusionlab that needs no file, and has no remark."""
+        return self.command.startswith("fusionlab ") and "--model" in self.command and not self.remark
 
     @property
     def text(self) -> str:
@@ -62,10 +63,11 @@ def written(head: str, transcripts: list[Transcript]) -> str:
 
 
 def forms(lines: list[str]) -> list[str]:
-    """The first line and the heads of tables, without figures, their units, and names of kernels and groups."""
+    """The first line and the heads of tables, without figures, their units, and names of programs and groups."""
     heads = [above for above, rule in itertools.pairwise(lines) if _RULE.match(rule)]
     first = re.sub(r"^[\w.-]+ on ", "NAME on ", lines[0]).partition("; most in ")[0]
-    return [_UNIT.sub("UNIT", _FIGURE.sub("#", first)), *(" ".join(head.split()) for head in heads)]
+    first = _BOUND.sub("bound by CEILING", _FIGURE.sub("#", first))
+    return [_UNIT.sub("UNIT", " ".join(line.split())) for line in (first, *heads)]
 
 
 def run(command: str) -> tuple[str, ...]:

@@ -282,7 +282,12 @@ class CandidateCosts:
             peak_bytes=peak_bytes(made.memory),
             dynamic_launches=sum(row.dynamic_launches for row in rows),
             overfused=tuple(
-                Overfused(one.row.name, one.place, tuple(numbers_in(part.op_name for part in one.parts)), one.lost_us)
+                Overfused(
+                    one.row.name,
+                    one.parts[0].source or one.place,
+                    tuple(numbers_in(part.op_name for part in one.parts)),
+                    one.lost_us,
+                )
                 for one in over
             ),
         )

@@ -2,8 +2,10 @@
 
 import importlib
 import json
+import re
 import subprocess
 import sys
+from dataclasses import astuple
 from pathlib import Path
 
 import jax
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 from fusionlab.hlo.program import Program
+from fusionlab.ledger.time_constants import KERNELS, PRODUCTS, PROGRAM_ERROR
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
@@ -429,3 +432,14 @@ def test_new_figures_are_written_to_the_table_and_the_picture(readme_figures):
     for old, new in zip(before, (readme, picture), strict=True):
         pairs = zip(old.splitlines(), new.splitlines(), strict=True)
         assert sum(one != other for one, other in pairs) == 1
+
+
+def test_the_constants_of_the_model_of_time_are_those_of_its_record(module):
+    """And its error is the largest of a whole program that was left out of the fit."""
+    fitting = module("time_model_fit")
+    programs, sites = fitting.read(FOLDER.parent / "studies" / "time-model.json")
+    found = fitting.fit(sites)
+    for constants, fitted in ((KERNELS, found.kernels), (PRODUCTS, found.products)):
+        assert astuple(constants) == pytest.approx(astuple(fitted), rel=0.01)
+    errors = re.findall(r"\| ([+-]\d+)% \| [+-]", fitting.page(programs, sites).partition("## Kernels")[0])
+    assert max(abs(int(error)) for error in errors) == round(100 * PROGRAM_ERROR)

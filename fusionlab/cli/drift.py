@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fusionlab.cli import options
+from fusionlab.cli.exit_codes import exit_code
 from fusionlab.cli.sources import circumstances, load_source
 from fusionlab.errors import InputError
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from fusionlab.facts.drift_facts import DriftFacts
+    from fusionlab.versions.drift import VersionStep
 
 DEFAULT_VERSIONS = "0.4.35,0.6.2,0.8.0,0.9.2,0.10.2,0.11.2"
 
@@ -44,7 +48,7 @@ def command(
     clean: bool,
     console: Console,
     where: dict[str, Any],
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], int]:
     """Compare a program's kernels across versions of JAX."""
     from fusionlab.facts.drift_facts import DriftFacts
     from fusionlab.files import write_whole
@@ -55,21 +59,34 @@ def command(
 
     asked = parse_versions(versions)
     if clean:
-        return _clean(asked, console)
+        return _clean(asked, console), exit_code(["done"])
     if out is not None:
         _require_svg(out)
     loaded = load_source(**source, target=where["target"])
     given = circumstances(loaded, **where)
     program = lower(loaded, given)
     found = drift(program, given.target, asked, ptx=kernels, cache=given.cache, progress=given.progress)
-    if cause:
-        found = with_causes(program, given.target, found, given.progress)
     facts = DriftFacts(found, changes)
     _print(facts, console)
     if out is not None:
         write_whole(Path(out), versions_svg(found))
         console.print(f"written: {out}", soft_wrap=True, markup=False)
-    return {**facts.to_dict(), "files": [] if out is None else [out]}
+    if cause:  # last: it takes long, and may be interrupted
+        steps = with_causes(program, given.target, found, ptx=kernels, progress=given.progress)
+        facts = replace(facts, found=replace(found, steps=tuple(_printed(steps, facts, console))))
+    document = {**facts.to_dict(), "files": [] if out is None else [out]}
+    return document, exit_code([] if found.compiled else ["not compiled"])
+
+
+def _printed(steps: Iterable[VersionStep], facts: DriftFacts, console: Console) -> Iterator[VersionStep]:
+    """The steps, the causes of each printed."""
+    for step in steps:
+        if lines := facts.cause_lines(step):
+            title = f"causes from JAX {step.before.version} to {step.after.version}"
+            console.print(title, style="bold", soft_wrap=True, markup=False)
+        for line in lines:
+            console.print(f"  {line}", soft_wrap=True, markup=False)
+        yield step
 
 
 def _print(facts: DriftFacts, console: Console) -> None:
@@ -93,18 +110,20 @@ def _require_svg(out: str) -> None:
 
 
 def _clean(versions: tuple[str, ...], console: Console) -> dict[str, Any]:
-    """Delete the environments of those versions."""
+    """Delete the environments of those versions, and all that are incomplete."""
     from fusionlab.bytesize import size_words
-    from fusionlab.versions.environments import environments_folder, kept_environments, remove
+    from fusionlab.versions.environments import environments_folder, incomplete_folders, kept_environments, remove
 
     kept = kept_environments()
     freed = {one.version: remove(one.folder) for one in kept if one.version in versions and one.folder is not None}
+    broken = [remove(path) for path in incomplete_folders()]
     left = [one.version for one in kept_environments()]
     more = f"; left: {', '.join(left)}" if left else ""
-    names = ", ".join(freed) or "none"
+    names = ", ".join([*freed, *[f"{len(broken)} incomplete"] * bool(broken)]) or "none"
+    size = size_words(sum(freed.values()) + sum(broken))
     console.print(
-        f"deleted environments: {names}, {size_words(sum(freed.values()))} in {environments_folder()}{more}",
+        f"deleted environments: {names}, {size} in {environments_folder()}{more}",
         soft_wrap=True,
         markup=False,
     )
-    return {"deleted": freed, "left": left}
+    return {"deleted": freed, "incomplete": len(broken), "left": left}

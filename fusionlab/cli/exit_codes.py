@@ -19,6 +19,8 @@ EXIT_CODES = {
     "different": 1,
     "not checked": 1,
     "not measured": 1,
+    "not compiled": 1,
+    "not shown": 1,
     "broken pipe": 1,
     "bad input": 2,
     "interrupted": 130,

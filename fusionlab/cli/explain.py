@@ -9,7 +9,7 @@ import click
 
 from fusionlab.cli import options
 from fusionlab.cli.sources import CompiledSource, load_facts, make
-from fusionlab.errors import unknown
+from fusionlab.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,6 +43,8 @@ def command(
     where: dict[str, Any],
 ) -> dict[str, Any]:
     """Show why XLA did not fuse: causes, source lines and costs."""
+    if over_fused and kernel is not None:
+        raise InputError("--over-fused lists the kernels of the whole program: leave out --kernel")
     loaded, given, _ = load_facts(source, **where)
     if over_fused:
         return explain_over_fused(loaded, given, console)

@@ -73,7 +73,7 @@ def load_program(path: str, args: Sequence[str] = (), target: str | None = None,
 
     found = load_file(path, args, target, whole=whole)
     if isinstance(found, HloFile):
-        raise InputError(f"{path}: this is XLA's optimised HLO; a rewrite and a check need StableHLO")
+        raise InputError(f"{path}: this is XLA's optimised HLO; this command needs StableHLO")
     return found
 
 

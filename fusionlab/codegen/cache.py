@@ -6,6 +6,7 @@ An unusable cache is never an error: it costs the compile, and one log line.
 from __future__ import annotations
 
 import dataclasses
+import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,9 +32,9 @@ def default_cache() -> CompileCache | None:
 
 def kept_folder(kind: str) -> Path:
     """The folder of ``kind`` beside the cache, for what a command keeps and the user named no place for; where the
-    cache is off, one for temporary files."""
+    cache is off, one of this user for temporary files."""
     cache = default_cache()
-    return (Path(tempfile.gettempdir()) / "fusionlab" if cache is None else cache.folder) / kind
+    return (Path(tempfile.gettempdir()) / f"fusionlab-{os.getuid()}" if cache is None else cache.folder) / kind
 
 
 class CompileCache:

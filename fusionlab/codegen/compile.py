@@ -60,7 +60,8 @@ FUSION_DUMP: dict[str, dict[str, str | int | bool]] = {
 }
 _FRAMES = re.compile(r"const frames = (\[.*?\]);\n", re.DOTALL)
 """The decisions of a fusion pass in the page that draws them: number of the drawing, label, marked node."""
-WITH_PTX: dict[str, str | int | bool] = {"xla_dump_emitter_re": ".*"}
+_PTX_ON_REQUEST = (0, 11)
+_WITH_PTX: dict[str, str | int | bool] = {"xla_dump_emitter_re": ".*"}
 """XLA writes PTX into every dump before JAX 0.11, and from then on for the emitters that this names.
 
 It makes a compile several times slower: every step of every kernel's code is written, too.
@@ -256,8 +257,8 @@ def _compile(
             dumped = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True}
         if target.kind == "cuda" or fusions:
             dumped |= FUSION_DUMP[target.kind]
-        if ptx and target.kind == "cuda" and jax.__version_info__ >= (0, 11):
-            dumped |= WITH_PTX
+        if ptx and target.kind == "cuda":
+            dumped |= options_for_ptx(jax.__version_info__)
         started = time.perf_counter()
         xla_executable, kept = _backend_compile(program, target, devices, options, dumped)
         compile_s = time.perf_counter() - started
@@ -279,6 +280,11 @@ def _compile(
         executable=Executable(xla_executable, tuple(devices), program.inputs) if target.attached else None,
         serialized=_serialized(xla_executable, devices[0].client) if serialize else b"",
     )
+
+
+def options_for_ptx(jax_version: tuple[int, ...]) -> dict[str, str | int | bool]:
+    """The options by which that version of JAX dumps the code of kernels; none where it always does."""
+    return _WITH_PTX if jax_version >= _PTX_ON_REQUEST else {}
 
 
 def compiled_of_dump(

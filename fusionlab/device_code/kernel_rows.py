@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.device_code.assembler import Resources, resources_of
@@ -26,6 +26,8 @@ from fusionlab.ledger.model_time import CODE
 from fusionlab.ledger.thunks import parse_thunks
 from fusionlab.ledger.traffic import reads_of
 
+_Kernel = TypeVar("_Kernel")
+_NUMBER = re.compile(r"_\d+$")
 _PLACED = re.compile(r"(\S+) grid: \[(\d+), (\d+), (\d+)\].*?shared_memory: (\d+)")
 
 
@@ -202,7 +204,7 @@ def kernel_table(compiled: Compiled) -> KernelTable:
     rows, without, every = list[KernelRow](), list[LaunchRow](), list[LaunchRow]()
     sites = (one for one in launches(compiled) if not one.is_copy)
     for site, launch in zip(sites, launch_rows(compiled, tiles=True), strict=True):
-        found = (by_id.get(site.thunk_id) or _by_name(site.hlo_name, placed)) if site.dynamic else None
+        found = _placed(site, placed, by_id)
         if found is not None and found.kernel in kernels:
             kernel = kernels[found.kernel]
             if found.kernel not in traces:
@@ -214,6 +216,27 @@ def kernel_table(compiled: Compiled) -> KernelTable:
         if site.dynamic:
             without.append(launch)
     return KernelTable(tuple(rows), tuple(without), tuple(every))
+
+
+def entries_by_launch(compiled: Compiled) -> dict[str, str]:
+    """The HLO name of each launch site that runs to the PTX entry of its kernel, which identical fusions share.
+
+    By name where XLA's list has no kernels. Launches without PTX are not in it.
+    """
+    entries = {one.name: one.name for one in parse_ptx(compiled.ptx)}
+    placed, by_id = _placements(compiled)
+    found = dict[str, str]()
+    for site in launches(compiled):
+        where = _placed(site, placed, by_id)
+        entry = where.kernel if where is not None else _by_name(site.hlo_name, entries)
+        if site.dynamic and not site.is_copy and entry in entries:
+            found[site.hlo_name] = entry
+    return found
+
+
+def _placed(site: LaunchSite, placed: Mapping[str, _Placed], by_id: Mapping[int, _Placed]) -> _Placed | None:
+    """The kernel of a launch site that runs."""
+    return (by_id.get(site.thunk_id) or _by_name(site.hlo_name, placed)) if site.dynamic else None
 
 
 def _placements(compiled: Compiled) -> tuple[dict[str, _Placed], dict[int, _Placed]]:
@@ -232,10 +255,14 @@ def _placement(text: str) -> _Placed | None:
     return _Placed(found[1], (int(found[2]), int(found[3]), int(found[4])), int(found[5])) if found else None
 
 
-def _by_name(hlo_name: str, placed: Mapping[str, _Placed]) -> _Placed | None:
-    """The kernel named after an instruction; several instructions of one fusion share the first one's."""
+def _by_name(hlo_name: str, placed: Mapping[str, _Kernel]) -> _Kernel | None:
+    """The kernel named after an instruction; several instructions of one fusion share that of one of them."""
     name = re.sub(r"[^\w$]", "_", hlo_name)
-    return placed.get(name) or placed.get(re.sub(r"_\d+$", "", name))
+    stem = _NUMBER.sub("", name)
+    if (found := placed.get(name) or placed.get(stem)) is not None:
+        return found
+    alike = [one for kernel, one in placed.items() if _NUMBER.sub("", kernel) == stem]
+    return alike[0] if len(alike) == 1 else None
 
 
 def _row(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from fusionlab.bytesize import size_words
 from fusionlab.facts.interface import Facts, table_lines
 from fusionlab.report.tables import UNKNOWN, Cell, Table, shown
 from fusionlab.report.tables.changes import diff_lines, verdict
-from fusionlab.units import BYTES, TIMES, time_words, unit_for
+from fusionlab.units import BYTES, TIMES, counted, time_words, unit_for
 from fusionlab.versions.causes import ALIKE, GONE, Cause
 from fusionlab.versions.drift import Drift, VersionRow, VersionStep
 
@@ -20,6 +21,8 @@ WORDS = {
     "model_us": "time (model)", "cas_loops": "compare-and-swap loops",
 }  # fmt: skip
 _MOST_NAMED = 4
+_OF_FUSIONS = ("launches", "bytes", "temp_bytes", "model_us")
+"""Figures that change where XLA fuses less."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,6 +47,12 @@ class DriftFacts(Facts):
         if all(step.is_same for step in found.steps):
             return f"{where}: the same in JAX {first.version} to {last.version}: {_launches(first)}"
         step = max(found.steps, key=_weight)
+        if not _weight(step):
+            kernels = counted(sum(len(one.changes.changes) for one in found.steps), "change", "changes")
+            return (
+                f"{where}: the same figures in JAX {first.version} to {last.version}: {_launches(first)}; "
+                f"{kernels} among the kernels"
+            )
         figure = _most_changed(step)
         most = f"; the largest step is {step.before.version} -> {step.after.version}"
         return (
@@ -90,15 +99,13 @@ class DriftFacts(Facts):
         )
 
     def step_lines(self, step: VersionStep) -> list[str]:
-        """What changed in one step: its totals, its largest changes with their reasons, and its causes."""
-        if step.is_same:
-            return []
+        """What changed in one step: its totals, its largest changes with their reasons."""
         changed = [] if step.changes.is_same else diff_lines(step.changes, self.changes)
-        return [*changed, *_cas_lines(step), *self.cause_lines(step)]
+        return [*changed, *_cas_lines(step)]
 
     def cause_lines(self, step: VersionStep) -> list[str]:
-        """The cause of each figure that differs."""
-        return [cause_words(one, step) for one in step.causes or ()]
+        """The cause of each figure that differs, and what was not looked for."""
+        return [*(cause_words(one, step) for one in step.causes or ()), *filter(None, [step.cause_note])]
 
     def lines(self) -> Sequence[str]:
         """The table."""
@@ -133,7 +140,7 @@ def cause_words(one: Cause, step: VersionStep) -> str:
     """The cause in a sentence."""
     gap = f"{WORDS[one.figure]} {_value(one.figure, one.older)} -> {_value(one.figure, one.newer)}"
     if not one.by:
-        return f"cause of {gap}: none of {one.tried} passes and flags{_refused_more(step)}"
+        return f"cause of {gap}: none of {one.tried} passes and flags{_refused_more(one, step)}"
     rest = f" (or {', '.join(one.by[1:_MOST_NAMED])}{', ...' * (len(one.by) > _MOST_NAMED)})" if len(one.by) > 1 else ""
     named = f"{one.by[0]}{rest}"
     trial = "" if one.trial is None else _value(one.figure, one.trial)
@@ -146,8 +153,11 @@ def cause_words(one: Cause, step: VersionStep) -> str:
     )
 
 
-def _refused_more(step: VersionStep) -> str:
-    """The reason that XLA's fusion pass gives most often for what it refuses on the newer side alone; "" for none."""
+def _refused_more(one: Cause, step: VersionStep) -> str:
+    """The reason that XLA's fusion pass gives most often for what it refuses on the newer side alone; "" for none, and
+    for a figure that fusions do not decide."""
+    if one.figure not in _OF_FUSIONS:
+        return ""
     more = [(new - old, cause) for cause, old, new in step.changes.refused if new > old]
     if not more:
         return ""
@@ -190,15 +200,22 @@ def _value(name: str, value: float | None) -> str:
 
 
 def _cas_lines(step: VersionStep) -> list[str]:
-    if step.before.cas_loops is None or step.after.cas_loops is None:
+    """The origins whose number of kernels with a loop of compare-and-swap differs: kernels' names change by version."""
+    old, new = step.before.cas_loops, step.after.cas_loops
+    if old is None or new is None:
         return []
-    if len(step.before.cas_loops) == len(step.after.cas_loops):
-        return []
-    more = step.after.cas_loops or step.before.cas_loops
-    verb = (
-        "now a loop of compare-and-swap" if len(step.after.cas_loops) > len(step.before.cas_loops) else "no longer one"
-    )
-    return [f"{one.kernel}: {one.op} at {one.source or 'an unknown line'} is {verb}" for one in more]
+    before, after = (Counter((one.op, one.source) for one in loops) for loops in (old, new))
+    lines = []
+    for origin in sorted({*before, *after}):
+        loop = f"{origin[0]} at {origin[1] or 'an unknown line'}"
+        if before[origin] and after[origin]:
+            if before[origin] != after[origin]:
+                lines.append(f"{loop}: kernels with a compare-and-swap loop {before[origin]} -> {after[origin]}")
+            continue
+        kernels = [one.kernel for one in (*old, *new) if (one.op, one.source) == origin]
+        named = ", ".join([*kernels[:_MOST_NAMED], *["..."] * (len(kernels) > _MOST_NAMED)])
+        lines.append(f"{named}: {loop} is {'now' if after[origin] else 'no longer'} a loop of compare-and-swap")
+    return lines
 
 
 def _step_json(step: VersionStep) -> dict[str, Any]:
@@ -209,4 +226,5 @@ def _step_json(step: VersionStep) -> dict[str, Any]:
         "after": step.after.version,
         **{name: changes[name] for name in ("same", "totals", "changes", "refusals", "summary")},
         "causes": causes,
+        "cause_note": step.cause_note or None,
     }

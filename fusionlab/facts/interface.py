@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from rich.console import Console
 
+from fusionlab.codegen.compile import Compiled
 from fusionlab.documents import headed
 from fusionlab.errors import InputError
 from fusionlab.report.tables import Table
@@ -86,6 +87,13 @@ def table_lines(table: Table) -> list[str]:
     table.print(console)
     assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines() if line.strip()]
+
+
+def require_code(compiled: Compiled) -> None:
+    """InputError where XLA wrote no code of kernels: for the CPU, and of HLO text. A program of library calls has none
+    to write, and passes."""
+    if compiled.target.kind == "cpu" or not (compiled.ptx or compiled.thunk_sequence):
+        raise no_code(compiled.name, compiled.target.name)
 
 
 def no_code(name: str, target: str) -> InputError:

@@ -16,10 +16,9 @@ from fusionlab.device_code.findings import KINDS, Findings, KernelFinding, weigh
 from fusionlab.device_code.kernel_rows import KernelRow, kernel_table
 from fusionlab.device_code.over_fusion import OverFusion, over_fusions
 from fusionlab.errors import InputError, unknown
-from fusionlab.facts.interface import Facts, no_code, table_lines
+from fusionlab.facts.interface import Facts, require_code, table_lines
 from fusionlab.ledger.launch_rows import LaunchRow
-from fusionlab.ledger.model_time import Ceilings, ceilings_of
-from fusionlab.ledger.time_constants import PROGRAM_ERROR
+from fusionlab.ledger.model_time import Ceilings, ceilings_of, error_of, error_words
 from fusionlab.report.tables import UNKNOWN, Cell, Table, milliseconds, shown
 from fusionlab.units import TIMES, counted, time_words, unit_for
 
@@ -53,9 +52,8 @@ class KernelFacts(Facts):
 
     @staticmethod
     def of(compiled: Compiled, notes: Sequence[str] = ()) -> KernelFacts:
-        """The kernels of ``compiled``. InputError where there is no PTX: for the CPU, and of HLO text."""
-        if not compiled.ptx:
-            raise no_code(compiled.name, compiled.target.name)
+        """The kernels of ``compiled``. InputError where there is no code: for the CPU, and of HLO text."""
+        require_code(compiled)
         table, found = kernel_table(compiled), Findings(compiled.module)
         findings = {row.name: found.of(row) for row in table.rows}
         tool = find_tool("ptxas")
@@ -84,8 +82,14 @@ class KernelFacts(Facts):
         return None if None in times else sum(one for one in times if one is not None)
 
     def floor_us(self, launch: LaunchRow) -> float | None:
-        """The least that the roofs allow for all runs of a launch: operands once, results once, its FLOPs."""
-        return None if self.ceilings is None else self.ceilings.least_us(launch.flops, launch.bytes, launch.tf32_flops)
+        """The least that the roofs allow for all runs of a launch: operands once, results once, its FLOPs.
+
+        At most its modelled time: FLOPs of types narrower than 32 bits are held against the peak of FP32.
+        """
+        if self.ceilings is None:
+            return None
+        least = self.ceilings.least_us(launch.flops, launch.bytes, launch.tf32_flops)
+        return least if launch.model_us is None else min(least, launch.model_us)
 
     @cached_property
     def distances(self) -> tuple[tuple[LaunchRow, float], ...]:
@@ -115,6 +119,11 @@ class KernelFacts(Facts):
         return f"{said}, {len(found)} with something in excess; worst {_titled(worst)}: {finding.words}{place}"
 
     @property
+    def model_error(self) -> float | None:
+        """The tested error of ``model_us``, as a share; None where XLA's own estimates are in it."""
+        return error_of(one.model_source for one in self.launches)
+
+    @property
     def limit(self) -> str:
         """The time by the model, the floor of the kernels, and the kernels that hold half of the distance."""
         if self.model_us is None or self.ceilings is None:
@@ -128,12 +137,9 @@ class KernelFacts(Facts):
             held += beyond
             names.append(one.name)
         most = ", ".join(names[:_NAMED]) + ", ..." * (len(names) > _NAMED)
-        said = (
-            f"{time_words(self.model_us)} ± {PROGRAM_ERROR:.0%} by model; {time_words(floor)} if every kernel reached "
-        )
-        said += (
-            f"memory's or arithmetic's rate; half of the distance: {counted(len(names), 'kernel', 'kernels')} ({most})"
-        )
+        said = f"{time_words(self.model_us)}{error_words(self.model_error)} by model; "
+        said += f"{time_words(floor)} if every kernel reached memory's or arithmetic's rate; "
+        said += f"half of the distance: {counted(len(names), 'kernel', 'kernels')} ({most})"
         return said if names else said.partition("; half")[0]
 
     @property
@@ -144,7 +150,7 @@ class KernelFacts(Facts):
             return f"{where}: XLA fused no sum or product at a loss"
         lost = time_words(sum(one.lost_us for one in found))
         whole = "" if self.model_us is None else f" of {time_words(self.model_us)}"
-        return f"{where}: {counted(len(found), 'kernel', 'kernels')} fused at a loss of {lost}{whole} (model)"
+        return f"{where}: {counted(len(found), 'kernel', 'kernels')} fused at a loss of at most {lost}{whole} (model)"
 
     @property
     def over_fusion_lines(self) -> tuple[str, ...]:
@@ -152,12 +158,18 @@ class KernelFacts(Facts):
         return tuple(map(over_fusion_words, self.over_fusions))
 
     @property
+    def _origin_of_times(self) -> str:
+        if self.model_error is None:
+            return "XLA's estimate where the list of launches does not say how many threads a kernel has"
+        said = "by the code of kernels and the tiles of products, fitted on an H100"
+        return f"{said},{error_words(self.model_error)} for a program (docs/time-model.md)"
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """The source of the figures, and what is not known."""
         lines = [
             "reads, sectors and strides: index arithmetic of the PTX executed for up to 128 warps of each kernel",
-            f"time: by the code of kernels and the tiles of products, fitted on an H100, ± {PROGRAM_ERROR:.0%} for a "
-            "program (docs/time-model.md); floor: operands once, results once, FLOPs",
+            f"time: {self._origin_of_times}; floor: operands once, results once, FLOPs",
         ]
         if self.assembler:
             lines.append(f"registers and spills: {self.assembler}")
@@ -239,7 +251,7 @@ class KernelFacts(Facts):
             "verdict": self.verdict,
             "assembler": self.assembler,
             "model_us": self.model_us,
-            "model_error": PROGRAM_ERROR,
+            "model_error": self.model_error,
             "floor_us": None if self.ceilings is None else sum(self.floor_us(one) or 0.0 for one in self.launches),
             "program_floor_us": self.program_floor_us,
             "over_fusions": [one.to_json() for one in self.over_fusions],
@@ -263,7 +275,7 @@ def over_fusion_words(one: OverFusion) -> str:
     others = f" and {counted(more, 'other', 'others')}" if more else ""
     now, apart = time_words(one.us), time_words(one.rest_us + one.parts_us)
     said = f"{first.place}{others} computed {first.times:.1f} times for each value"
-    return f"{one.row.name}: {said}; {now} by model, apart {apart}"
+    return f"{one.row.name}: {said}; {now} by model, apart at least {apart}"
 
 
 def _titled(row: KernelRow) -> str:

@@ -12,13 +12,13 @@ from typing import Any
 from fusionlab.bytesize import size_words
 from fusionlab.codegen.compile import Compiled
 from fusionlab.device_code.kernel_rows import KernelRow, kernel_table
-from fusionlab.facts.interface import Facts, no_code, table_lines
+from fusionlab.facts.interface import Facts, require_code, table_lines
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.stages import LEGEND
 from fusionlab.ledger.launch_rows import LaunchRow, Totals, totals
 from fusionlab.ledger.ledger import LaunchCounts, Reading
+from fusionlab.ledger.model_time import XLA, error_of, error_words
 from fusionlab.ledger.saved import LedgerRecord, ledger_record
-from fusionlab.ledger.time_constants import PROGRAM_ERROR
 from fusionlab.ledger.views import coverage_words, default_views, is_staged, label, totals_by
 from fusionlab.report.tables import UNKNOWN, Cell, Table, field, milliseconds, number, shown
 from fusionlab.report.tables.control_flow import control_lines
@@ -63,8 +63,8 @@ class LaunchFacts(Facts):
         ``by`` are views, which exist (``views.require_views``); without any, the first that says something. With
         ``kernels`` times are those of the kernels' code; InputError where there is none: for the CPU, and of HLO text.
         """
-        if kernels and not compiled.ptx:
-            raise no_code(compiled.name, compiled.target.name)
+        if kernels:
+            require_code(compiled)
         reading = Reading(compiled)
         record = ledger_record(compiled, reading, memory_known=program is not None)
         table = kernel_table(compiled) if kernels else None
@@ -106,7 +106,7 @@ class LaunchFacts(Facts):
         record, found = self.record, self.totals
         said = [counted(found.dynamic_launches, "launch", "launches")]
         said += [counted(self.counts.dynamic_copies, "copy", "copies")]
-        error = f" ± {PROGRAM_ERROR:.0%}" if self.kernels is not None else ""
+        error = "" if self.kernels is None else error_words(error_of(row.model_source for row in self.rows))
         said += [] if found.model_us is None else [f"{time_words(found.model_us)}{error} (model)"]
         said += [] if record.temp_bytes is None else [f"{size_words(record.temp_bytes)} of temp memory"]
         line = f"{record.name} on {record.target}: {', '.join(said)}"
@@ -163,6 +163,9 @@ class LaunchFacts(Facts):
         found, counts, lines = self.totals, self.counts, list[str]()
         if self.on_gpu and found.tf32_flops:
             lines.append(self._tf32())
+        by_xla = sum(row.dynamic_launches for row in self.rows if row.model_source == XLA)
+        if self.kernels is not None and by_xla:
+            lines.append(f"{counted(by_xla, 'launch has', 'launches have')} XLA's estimate of time, not their code's")
         if unmodelled := found.unmodelled_us_launches:
             lines.append(f"{counted(unmodelled, 'launch has', 'launches have')} no modelled time")
         if loops := counts.unknown_trip_loops:

@@ -203,7 +203,7 @@ def _updates(
         computation, one = place
         for update in updates_in_place(module, computation, one):
             moved, whole, often = update.bytes, update.array_bytes, _trips(site.path, loops)
-            of_it = f"writes {size_words(moved)} of" if moved <= whole else f"adds {size_words(moved)} of updates to"
+            of_it = f"writes {size_words(moved)} of" if moved <= whole else f"applies {size_words(moved)} of updates to"
             words = f"{one.name}: {of_it} {size_words(whole)} in place {often}".rstrip()
             origin = origins.of(computation, one)
             yield _fact(IN_PLACE, one.name, site.path, site.dynamic, words, origin, moved=moved, whole=whole)

@@ -18,6 +18,7 @@ labelled ``measured``.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fusionlab.codegen.compile import Compiled
@@ -28,6 +29,7 @@ from fusionlab.hlo.optimised.kernel_cost import Work
 from fusionlab.hlo.optimised.parser import Instruction
 from fusionlab.hlo.optimised.products import MatrixProduct
 from fusionlab.ledger.library_time import product_us
+from fusionlab.ledger.time_constants import PROGRAM_ERROR
 
 LAUNCH_US = 1.0
 _TRITON_MODEL = "indexing-cost-model"
@@ -85,7 +87,7 @@ class TimeModel:
             return us + LAUNCH_US, XLA
         if product is not None and self.tiles_on is not None and self.ceilings is not None:
             in_tf32 = self.ceilings.tf32_flops_per_s != self.ceilings.flops_per_s
-            if (us := product_us(self.tiles_on, product, tf32=in_tf32)) is not None:
+            if (us := product_us(self.tiles_on, product, moved_bytes, tf32=in_tf32)) is not None:
                 return us, PRODUCT
         if self.ceilings is None:
             return None, ""
@@ -121,6 +123,17 @@ def time_model(compiled: Compiled, measured: Ceilings | None = None, *, tiles: b
         return TimeModel(measured, trust_xla=False)
     on = compiled.target if tiles else None
     return TimeModel(ceilings_of(compiled.target), compiled.estimates_are_of_target, on)
+
+
+def error_of(sources: Iterable[str]) -> float | None:
+    """The tested error of a sum of times by models ``sources``, as a share; None with an estimate of XLA's, as before
+    JAX 0.9, whose lists do not say how many threads a kernel has."""
+    return None if XLA in set(sources) else PROGRAM_ERROR
+
+
+def error_words(error: float | None) -> str:
+    """`` ± 14%``; "" where the error is not known."""
+    return "" if error is None else f" ± {error:.0%}"
 
 
 def roofline_us(target: Target, cost: Cost, bytes_accessed: int, launches: int) -> float | None:

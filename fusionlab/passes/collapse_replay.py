@@ -5,10 +5,9 @@ rewrite:
     for k in range(3 N):                          -->        layer by layer: lap' = J lap + sum_k H[a_k, a_k]
         lap += jvp_g(eye[k])[k]                          lap = lap F;  g = dF
 
-The value F, and the positions x, are found by evaluating the replay beside the forward Laplacians of the program's own
-values (``fuse_jvp_replay.identify``). Other uses of the gradient read the forward derivatives, so that the reverse pass
-is dead, and so is every residual of the replay. All 3N directions are carried everywhere; ``sparsify-directions``
-carries those that are not known to be zero.
+The value F and the positions x are found by five steps (``fuse_jvp_replay``). Other uses of the gradient read the
+forward derivatives, so that the reverse pass is dead, and so is every residual of the replay. All 3N directions are
+carried everywhere; ``sparsify-directions`` carries those that are not known to be zero.
 
 requires: a replay of 3N trips whose sum over directions is, at every point tried, a constant times the Laplacian of one
     value that the program computes before the loop; ops that raise to JAX.

@@ -145,7 +145,8 @@ class Figures:
 @dataclass(frozen=True)
 class Overfused:
     """A kernel that computes some ops several times: ``numbers`` are theirs where the module marks them
-    (``split_fusions.marked``), ``lost_us`` what it loses by the model, in all runs; ``place`` is op and source line."""
+    (``split_fusions.marked``), ``lost_us`` what it loses by the model, in all runs; ``place`` is the source line, or
+    the op where none is known."""
 
     kernel: str
     place: str

@@ -8,6 +8,7 @@ only the older version ran, the older side is looked at: without the pass it has
 
 from __future__ import annotations
 
+import functools
 import mmap
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ _DISABLED = "xla_disable_hlo_passes"
 _LISTING: dict[str, str | int | bool] = {"xla_dump_hlo_pass_re": ".*", **FULL_CONFIGURATION}
 _PASS = re.compile(r"\.after_([\w.-]+?)(?:\.before_[\w.-]+)?\.txt$")
 _FLAG = re.compile(r"^  (xla_\w+): (.*)$", re.MULTILINE)
-_FLAG_NAME = re.compile(rb"(?<![\w])xla_gpu_[a-z0-9_]+(?![\w])")
+_FLAG_NAME = re.compile(rb"xla_gpu_[a-z0-9_]+")
 _NOT_PASSES = ("pipeline-start", "pipeline-end")
 _NOT_CAUSES = re.compile(
     r"dump|profile|cache|log|print|dir|_path|parallelism|threads|timeout|autotun|deviceless|cuda_data|nccl"
@@ -109,13 +110,14 @@ def flags_in(folder: Path) -> dict[str, str]:
     return found
 
 
-def flag_names(plugin: Path) -> set[str]:
+@functools.cache
+def flag_names(plugin: Path) -> frozenset[str]:
     """The names in the CUDA plugin that look like those of flags for GPUs: its dump has none that are false."""
     found: set[bytes] = set()
     for path in plugin.glob("*.so"):
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             found |= set(_FLAG_NAME.findall(content))
-    return {name.decode() for name in found}
+    return frozenset(name.decode() for name in found)
 
 
 def candidates(older: Side, newer: Side) -> list[Candidate]:

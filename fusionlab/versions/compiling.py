@@ -14,14 +14,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fusionlab.codegen.cache import CompileCache
-from fusionlab.codegen.compile import FUSION_DUMP, NO_AUTOTUNING, WITH_PTX, Compiled, Memory, compiled_of_dump
+from fusionlab.codegen.compile import (
+    FUSION_DUMP,
+    NO_AUTOTUNING,
+    Compiled,
+    Memory,
+    compiled_of_dump,
+    options_for_ptx,
+)
 from fusionlab.codegen.targets import Target
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.optimised.buffers import ARGUMENT, OUTPUT, TEMP, allocated_bytes
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import inner_operations, name_entry_main
 from fusionlab.store import sources_digest
-from fusionlab.subprocesses import Running
+from fusionlab.subprocesses import Ended, Running
 from fusionlab.versions import only_xla
 from fusionlab.versions.environments import JaxEnvironment, numbers
 
@@ -37,8 +44,8 @@ _RANGE = re.compile(r"^(#loc\d* = loc\(\"(?:[^\"\\]|\\.)*\":\d+:\d+) to \d*:\d+\
 """A location with an end, which JAX 0.4.35 does not read."""
 _BOOLEANS = re.compile(r'dense<"0x([0-9A-F]+)"> : tensor<((?:\d+x)+)i1>')
 """A large constant of booleans, whose bytes are of another form in JAX 0.8 and before."""
-_PTX_ON_REQUEST = (0, 11, 0)
-"""The first version that writes PTX only on request."""
+_IN_ONE_PROCESS = 8
+"""Compiles of one process, whose dumps lie in the folder at once: some hundred MB for a large program."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +59,16 @@ class Made:
     plugin: Path = Path()
 
 
-def module_text(program: Program) -> str:
-    """``program`` as text that JAX 0.4.35 and all later versions read. InputError for one of several devices."""
+def require_comparable(program: Program, target: Target) -> None:
+    """InputError for a program of several devices, and for a target without a GPU's spec."""
+    if target.kind != "cuda" or not target.spec:
+        raise InputError(f"target {target.name}: versions are compared for a GPU with a spec, such as a100")
     if program.devices > 1 or program.has_collectives:
         raise InputError(f"{program.name}: a program of several devices; versions are compared on one device")
+
+
+def module_text(program: Program) -> str:
+    """``program``, of one device, as text that JAX 0.4.35 and all later versions read."""
     module = program.parse()
     name_entry_main(module)
     for operation in inner_operations(module.operation):
@@ -99,8 +112,7 @@ def compile_apart(
 
 def default_options(where: JaxEnvironment, *, ptx: bool = False) -> dict[str, str | int | bool]:
     """The options of a compile: no autotuning, XLA's decisions about fusions, and ``ptx`` if asked for."""
-    asked = WITH_PTX if ptx and numbers(where.version) >= _PTX_ON_REQUEST else {}
-    return {**NO_AUTOTUNING, **FUSION_DUMP["cuda"], **asked}
+    return {**NO_AUTOTUNING, **FUSION_DUMP["cuda"], **(options_for_ptx(numbers(where.version)) if ptx else {})}
 
 
 @contextmanager
@@ -109,10 +121,8 @@ def compiles(
 ) -> Iterator[Iterator[Made]]:
     """A context with the compiles of ``program`` with each of ``options``, in their order; the dumps are kept in it.
 
-    Each process compiles until XLA ends it, and the next goes on behind that compile.
+    Each process compiles a few, or until XLA ends it, and the next goes on behind that compile.
     """
-    if target.kind != "cuda" or not target.spec:
-        raise InputError(f"target {target.name}: versions are compared for a GPU with a spec, such as a100")
     with tempfile.TemporaryDirectory(prefix="fusionlab-versions-") as name:
         folder = Path(name)
         request = {
@@ -129,31 +139,36 @@ def _made(program: Program, target: Target, where: JaxEnvironment, folder: Path,
     for number in range(count):
         place = folder / str(number)
         if not (place / "result.json").exists():
-            _run(where, folder, place)
+            _run(where, folder, range(number, min(number + _IN_ONE_PROCESS, count)))
         yield _read(program, target, place)
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _run(where: JaxEnvironment, folder: Path, place: Path) -> None:
-    """Compile what has no result; where XLA ends the process in the compile of ``place``, that is its result."""
-    command = [str(where.python), "-P", "-B", str(_SCRIPT), str(folder)]
+def _run(where: JaxEnvironment, folder: Path, asked: range) -> None:
+    """The compiles of those numbers; where XLA ends the process in the first of them, that is its result."""
+    place = folder / str(asked.start)
+    command = [str(where.python), "-P", "-B", str(_SCRIPT), str(folder), str(asked.start), str(asked.stop)]
     environment = {name: value for name, value in os.environ.items() if name not in _OF_THIS_PROCESS}
     ended = Running(command, environment, _LIMIT_S).wait()
     if not (place / "result.json").exists():
         place.mkdir(exist_ok=True)
-        (place / "result.json").write_text(json.dumps({"error": _ending(ended.exit_code, ended.errors)}), "utf-8")
+        (place / "result.json").write_text(json.dumps({"error": _ending(where.version, ended)}), "utf-8")
 
 
 _OF_THIS_PROCESS = ("XLA_FLAGS", "JAX_PLATFORMS", "PYTHONPATH", "PYTHONHOME", "JAX_COMPILATION_CACHE_DIR")
 """Variables that would change what another version does."""
 
 
-def _ending(exit_code: int | None, errors: str) -> str:
-    if exit_code is None:
+def _ending(version: str, ended: Ended) -> str:
+    """Why a process has no result: XLA ends it by a signal or a failed check, and Python by an error."""
+    if ended.exit_code is None:
         return f"no result within {_LIMIT_S:g} s"
-    said = [line.strip() for line in errors.splitlines() if line.strip()]
+    said = [line.strip() for line in ended.errors.splitlines() if line.strip()]
     checks = [line for line in said if "Check failed" in line or line.startswith("F0")]
-    return f"XLA ended the process (exit code {exit_code}): {(checks or said or ['no message'])[-1][:300]}"
+    why = (checks or said or ["no message"])[-1][:300]
+    if checks or ended.exit_code < 0:
+        return f"XLA ended the process (exit code {ended.exit_code}): {why}"
+    return f"the process of JAX {version} failed: {why}"
 
 
 def _read(program: Program, target: Target, place: Path) -> Made:

@@ -1,7 +1,8 @@
 """One program compiled by several versions of XLA: a row each, and what changed between neighbours.
 
-All figures are of one program text and one model, so that they differ by the compiler alone. Launches, copies and bytes
-follow from each version's optimised HLO, temp memory is its buffer assignment. Time is the roofline of the target's
+All figures are of one program text and one model, so that they differ by the compiler alone. Launches and
+copies are XLA's thunk list from JAX 0.10 on, and follow from the optimised HLO and the buffer assignment before. Bytes
+follow from the optimised HLO, temp memory is the buffer assignment. Time is the roofline of the target's
 spec: XLA's own estimates changed with the versions, too.
 """
 
@@ -17,20 +18,21 @@ from typing import Any
 from fusionlab.codegen.cache import CompileCache
 from fusionlab.codegen.compile import Compiled
 from fusionlab.codegen.targets import Target
+from fusionlab.device_code.kernel_rows import entries_by_launch
 from fusionlab.device_code.ptx import parse_ptx
 from fusionlab.errors import CompileError
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.changes import LedgerDiff, compare_ledgers
 from fusionlab.ledger.launch_rows import LaunchRow
 from fusionlab.ledger.saved import LedgerRecord, ledger_record
-from fusionlab.versions.causes import Cause, Figures, Side, causes, differing, listed
-from fusionlab.versions.compiling import Options, compile_apart, compiles, default_options
+from fusionlab.versions.causes import GONE, RETURNS, Cause, Figures, Side, causes, differing, listed
+from fusionlab.versions.compiling import Options, compile_apart, compiles, default_options, require_comparable
 from fusionlab.versions.environments import JaxEnvironment, NoEnvironment, environment
 
 Progress = Callable[[str], None]
 _SILENT: Progress = lambda line: None  # noqa: E731 - the default of a parameter
-_QUICK_S = 3.0
-"""A compile that takes less is made with every switch of XLA:GPU, if need be: some dozens."""
+_MOST_SWITCHED_OPS = 500
+"""A program of more ops is not compiled with every switch of XLA:GPU, which are some dozens."""
 _SCATTER = re.compile(r"([\w-]*scatter[\w-]*)(?: \((.*)\))?$")
 """A part of a kernel that is a scatter: its op and line."""
 _AT_ONCE = 2
@@ -92,17 +94,22 @@ class VersionRow:
 
 @dataclass(frozen=True)
 class VersionStep:
-    """What changed from one version to the next; ``causes`` are what in XLA accounts for it, None if not looked for."""
+    """What changed from one version to the next; ``causes`` are what in XLA accounts for it, None if not looked for.
+
+    ``cause_note`` says why a cause could not be looked for, or what was left out.
+    """
 
     before: VersionRow
     after: VersionRow
     changes: LedgerDiff
     causes: tuple[Cause, ...] | None = None
+    cause_note: str = ""
 
     @property
     def is_same(self) -> bool:
-        """True if no figure differs."""
-        return self.before.figures == self.after.figures and self.changes.is_same
+        """True if no figure differs that both sides know."""
+        pairs = ((old, self.after.figures[name]) for name, old in self.before.figures.items())
+        return all(old == new for old, new in pairs if old is not None and new is not None) and self.changes.is_same
 
 
 @dataclass(frozen=True)
@@ -131,14 +138,19 @@ def drift(
 ) -> Drift:
     """Compile ``program`` by each of ``versions`` (the oldest first), in environments that are made where they are not.
 
-    ``ptx``: the code of kernels from JAX 0.11 on, too.
+    ``ptx``: the code of kernels from JAX 0.11 on, too. InputError for a program of several devices, and for a target
+    without a GPU's spec.
     """
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    require_comparable(program, target)  # before environments are made
+    pool = ThreadPoolExecutor(_AT_ONCE)
+    try:
         made = [pool.submit(environment, version, progress) for version in versions]
         rows = [
             _row(program, target, version, where, ptx=ptx, cache=cache, progress=progress)
             for version, where in zip(versions, made, strict=True)
         ]
+    finally:  # after an error, no more environments
+        pool.shutdown(wait=False, cancel_futures=True)
     return of_rows(program.name, target.name, rows)
 
 
@@ -198,7 +210,8 @@ def _cas_loops(compiled: Compiled, record: LedgerRecord) -> tuple[CasLoop, ...] 
         for kernel in parse_ptx(compiled.ptx)
         if any(one.operation == "cas" and one.access == "atomic" for one in kernel.instructions)
     }
-    rows = [row for row in record.rows if row.dynamic_launches and re.sub(r"[^\w$]", "_", row.name) in with_cas]
+    entries = entries_by_launch(compiled)
+    rows = [row for row in record.rows if row.dynamic_launches and entries.get(row.name) in with_cas]
     return tuple(CasLoop(row.name, *_updating(row), row.dynamic_launches) for row in rows)
 
 
@@ -208,12 +221,19 @@ def _updating(row: LaunchRow) -> tuple[str, str]:
     return (found[1], found[2] or "") if found else (row.op, row.source)
 
 
-def with_causes(program: Program, target: Target, found: Drift, progress: Progress = _SILENT) -> Drift:
-    """``found`` with the cause of each step that differs; the environments of its versions are there."""
+def with_causes(
+    program: Program, target: Target, found: Drift, *, ptx: bool = False, progress: Progress = _SILENT
+) -> Iterator[VersionStep]:
+    """The steps of ``found`` with the cause of each that differs, one after the other: a search takes long.
+
+    The environments of its versions are there. ``ptx`` is that of ``drift``.
+    """
+    all_switches = program.ops <= _MOST_SWITCHED_OPS
+    left_out = f"switches with the same default on both sides were left out: the program has {program.ops:,} ops"
 
     def measure(where: JaxEnvironment, options: Sequence[Options]) -> Iterator[Figures | None]:
         progress(f"cause: {len(options)} compiles of {program.name} by JAX {where.version}")
-        asked = [{**default_options(where), **one} for one in options]
+        asked = [{**default_options(where, ptx=ptx), **one} for one in options]
         with compiles(program, target, where, asked) as made:
             for one in made:
                 yield None if one.compiled is None else row_of(where.version, one.compiled).figures
@@ -221,9 +241,14 @@ def with_causes(program: Program, target: Target, found: Drift, progress: Progre
     def side(row: VersionRow) -> Side:
         return listed(program, target, environment(row.version), row.figures)
 
-    def of(step: VersionStep) -> tuple[Cause, ...]:
+    for step in found.steps:
         if not differing(step.before.figures, step.after.figures):
-            return ()
-        return causes(side(step.before), side(step.after), measure, all_switches=step.after.compile_s < _QUICK_S)
-
-    return replace(found, steps=tuple(replace(step, causes=of(step)) for step in found.steps))
+            yield replace(step, causes=())
+            continue
+        try:
+            known = causes(side(step.before), side(step.after), measure, all_switches=all_switches)
+        except (CompileError, NoEnvironment) as error:
+            yield replace(step, cause_note=f"no cause: {error}")
+            continue
+        is_found = all(one.how in (RETURNS, GONE) for one in known)
+        yield replace(step, causes=known, cause_note="" if all_switches or is_found else left_out)

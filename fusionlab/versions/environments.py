@@ -11,6 +11,7 @@ import os
 import pwd
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -22,8 +23,8 @@ from pathlib import Path
 from fusionlab.bytesize import size_words
 from fusionlab.codegen.cache import kept_folder
 from fusionlab.errors import InputError
-from fusionlab.store import package_versions
-from fusionlab.subprocesses import Running
+from fusionlab.store import CACHE_VARIABLE, cache_folder, package_versions
+from fusionlab.subprocesses import Ended, Running
 
 OLDEST = (0, 4, 34)
 """The first version whose plugin compiles for an absent GPU; 0.4.28 needs one."""
@@ -34,6 +35,7 @@ _SINCE = {"3.12": (0, 11, 0)}
 _PACKAGES = ("jax", "jaxlib", "jax-cuda12-plugin")
 _LIMIT_S = 1800.0
 _MADE = "bin/python"
+_MAKING = ".making-"
 
 
 class NoEnvironment(Exception):
@@ -90,23 +92,53 @@ def environment(version: str, progress: Callable[[str], None] = lambda line: Non
     """
     if package_versions(*_PACKAGES) == dict.fromkeys(_PACKAGES, version):
         return JaxEnvironment(version, Path(sys.executable))
-    folder = environments_folder() / f"jax-{version}"
+    folder = _own_folder(environments_folder()) / f"jax-{version}"
     if (folder / _MADE).exists():
         return JaxEnvironment.in_folder(version, folder)
     uv = shutil.which("uv")
     python = _python_for(version) or (_pythons_for(version)[0] if uv else None)  # uv fetches one
     if python is None:
-        raise NoEnvironment(f"JAX {version} needs Python {' or '.join(_pythons_for(version))}, and none was found")
+        wanted = " or ".join(_pythons_for(version))
+        raise NoEnvironment(f"JAX {version} needs Python {wanted}, and none was found; install one, or uv")
     progress(f"environment: JAX {version} by {'uv' if uv else 'pip'} in {folder}")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as scratch:
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=_MAKING, ignore_cleanup_errors=True) as scratch:
         new, seconds = Path(scratch) / "new", 0.0
         for command in _commands(python, uv, new, [f"{name}=={version}" for name in _PACKAGES]):
             seconds += _run(command, version)
-        if not folder.exists():  # another process may have been faster
-            new.rename(folder)
+        _put(new, folder)
     progress(f"environment: JAX {version} made in {seconds:.0f} s, {size_words(disk_bytes(folder))} on disk")
     return JaxEnvironment.in_folder(version, folder)
+
+
+def _own_folder(folder: Path) -> Path:
+    """``folder``, made where it is not there. Where the cache is off it is among temporary files, of this user alone:
+    interpreters in it are executed. InputError where it cannot be."""
+    advice = f"set {CACHE_VARIABLE} to another folder"
+    try:
+        if cache_folder() is None:
+            folder.parent.mkdir(mode=0o700, exist_ok=True)
+            found = folder.parent.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+                raise InputError(
+                    f"{folder.parent}: not a folder of this user alone, and what lies there runs; {advice}"
+                )
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made: {error.strerror or error}; {advice}") from None
+    return folder
+
+
+def _put(new: Path, folder: Path) -> None:
+    """``new`` as ``folder``: in place of one without interpreter; one that another process made meanwhile stays."""
+    if (folder / _MADE).exists():
+        return
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+        new.rename(folder)
+    except OSError as error:
+        if not (folder / _MADE).exists():
+            raise InputError(f"{folder}: cannot be made: {error.strerror or error}") from None
 
 
 def _commands(python: str, uv: str | None, new: Path, packages: Sequence[str]) -> list[list[str]]:
@@ -125,11 +157,19 @@ def _run(command: Sequence[str], version: str) -> float:
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     ended = Running([shutil.which(command[0]) or command[0], *command[1:]], environment, _LIMIT_S).wait()
     if ended.exit_code:
-        errors = [line for line in ended.errors.splitlines() if line.startswith("ERROR")]
-        raise NoEnvironment(f"JAX {version} cannot be installed: {(errors or [ended.last_line])[-1] or 'no message'}")
+        raise NoEnvironment(f"JAX {version} cannot be installed: {_reason(ended)}")
     if ended.exit_code is None:
         raise NoEnvironment(f"JAX {version} was not installed within {_LIMIT_S:g} s")
     return ended.seconds
+
+
+def _reason(ended: Ended) -> str:
+    """pip's last line with ERROR; else uv's first with ``error:`` and the last line, which has the details."""
+    lines = [line.strip() for line in ended.errors.splitlines()]
+    if of_pip := [line for line in lines if line.startswith("ERROR")]:
+        return of_pip[-1]
+    of_uv = [line for line in lines if line.startswith("error:")]
+    return ": ".join(dict.fromkeys(filter(None, [*of_uv[:1], ended.last_line]))) or "no message"
 
 
 def disk_bytes(folder: Path) -> int:
@@ -143,6 +183,13 @@ def kept_environments() -> list[JaxEnvironment]:
     named = [(path.name.removeprefix("jax-"), path) for path in found]
     ours = [(version, path) for version, path in named if _VERSION.fullmatch(version)]
     return [JaxEnvironment.in_folder(version, path) for version, path in sorted(ours, key=lambda one: numbers(one[0]))]
+
+
+def incomplete_folders() -> list[Path]:
+    """What is left of environments that were not made to the end, or whose interpreter is gone."""
+    parent = environments_folder()
+    broken = [path for path in parent.glob("jax-*") if not (path / _MADE).exists()]
+    return sorted([*parent.glob(f"{_MAKING}*"), *broken])
 
 
 def remove(folder: Path) -> int:

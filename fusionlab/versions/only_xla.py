@@ -1,9 +1,10 @@
 """A script: compile StableHLO for an absent GPU with the JAX of this environment. It imports JAX and nothing of ours.
 
-``python only_xla.py FOLDER`` reads ``FOLDER/request.json``: ``module`` (StableHLO text), ``spec`` (the GPU),
-``droppable`` (options that this XLA may not know) and ``compiles``, a list of options of XLA. Compile number N writes
-into ``FOLDER/N``: what XLA dumps, ``hlo.txt`` (the optimised module, where XLA gives it) and last ``result.json``. A
-compile with a result is not made again: after a crash of XLA the next process goes on behind it.
+``python only_xla.py FOLDER FIRST END`` reads ``FOLDER/request.json``: ``module`` (StableHLO text), ``spec`` (the GPU),
+``droppable`` (options that this XLA may not know) and ``compiles``, a list of options of XLA. It makes those from FIRST
+to before END. Compile number N writes into ``FOLDER/N``: what XLA dumps, ``hlo.txt`` (the optimised module, where
+XLA gives it) and last ``result.json``. A compile with a result is not made again: after a crash of XLA the next process
+goes on behind it.
 
 Interfaces of JAX 0.4.35 to 0.11: each is tried as the newest has it, then as older ones had it.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -22,15 +24,14 @@ from typing import Any
 _NO_SUCH_OPTION = re.compile(r"No such compile option: '(\w+)'")
 
 
-def main(folder: Path) -> None:
-    """All compiles of the request in ``folder``."""
+def main(folder: Path, first: int, end: int) -> None:
+    """The compiles of the request in ``folder`` from number ``first`` to before ``end``."""
     os.environ.update({"JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1", "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2"})
     request = json.loads((folder / "request.json").read_text("utf-8"))
     devices = _absent_devices(str(request["spec"]))
-    for number, options in enumerate(request["compiles"]):
-        place = folder / str(number)
+    for number in range(first, end):
+        place, options = folder / str(number), request["compiles"][number]
         if not (place / "result.json").exists():
-            place.mkdir(exist_ok=True)
             result = _compile(str(request["module"]), devices, options, request["droppable"], place)
             (place / "part").write_text(json.dumps(result), "utf-8")
             (place / "part").rename(place / "result.json")
@@ -63,6 +64,8 @@ def _compile(
     """The result of one compile, or its ``error``."""
     kept = {"xla_dump_to": str(place), "xla_dump_hlo_as_text": True, "xla_dump_hlo_as_long_text": True, **options}
     while True:
+        shutil.rmtree(place, ignore_errors=True)  # of a compile that failed or was ended
+        place.mkdir()
         started = time.perf_counter()
         try:
             executable = _executable(module, devices, kept)
@@ -170,4 +173,4 @@ def _versions() -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:4]))

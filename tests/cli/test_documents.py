@@ -21,7 +21,7 @@ CONDITIONAL = {
     "memory": {"by", "held_by"},
     "roofline": {"targets"},
     "clusters": {"link_bytes_per_s", "sync_us"},
-    "drift": {"deleted", "left"},
+    "drift": {"deleted", "incomplete", "left"},
 }
 """Fields that only some options or endings lead to."""
 OPTIONS = """

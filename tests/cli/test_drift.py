@@ -45,8 +45,19 @@ def test_progress_is_on_stderr_and_the_document_on_stdout(cli, replay_file, no_n
 
 
 def test_no_version_compiles_it(cli, replay_file, no_network):
-    result = cli("drift", replay_file, "--jax", "0.4.35,0.6.2", "--quiet", code=0)
+    result = cli("drift", replay_file, "--jax", "0.4.35,0.6.2", "--quiet", code=1)
     assert "none of 2 versions compiles it: JAX 0.6.2 cannot be installed: no network" in result.stdout
+
+
+@needs_the_cuda_plugin
+def test_figures_and_chart_are_there_before_causes_are_looked_for(cli, replay_file, no_network, tmp_path, monkeypatch):
+    def interrupted(*given, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(drifting, "with_causes", interrupted)
+    result = cli("drift", replay_file, "--jax", OWN, "--cause", "--out", "chart.svg")
+    assert "launch" in result.stdout
+    assert (tmp_path / "chart.svg").exists()
 
 
 @pytest.mark.parametrize(
@@ -71,7 +82,10 @@ def test_clean_deletes_the_environments_of_these_versions(cli, tmp_path, monkeyp
         place = tmp_path / "environments" / f"jax-{version}" / "bin"
         place.mkdir(parents=True)
         (place / "python").write_text("12345678")
+    for broken in ("jax-0.9.2", ".making-x"):
+        (tmp_path / "environments" / broken / "lib").mkdir(parents=True)
+        (tmp_path / "environments" / broken / "lib" / "a").write_text("12")
     result = cli("drift", "--clean", "--jax", "0.6.2,0.8.0", code=0)
-    assert result.stdout.startswith("deleted environments: 0.6.2, 8 B in ")
+    assert result.stdout.startswith("deleted environments: 0.6.2, 2 incomplete, 12 B in ")
     assert result.stdout.rstrip().endswith("left: 0.7.0")
     assert [path.name for path in (tmp_path / "environments").iterdir()] == ["jax-0.7.0"]

@@ -72,7 +72,7 @@ def over_fused(tmp_path):
 
 def test_the_limit_and_the_kernels_that_are_far_from_it(over_fused, cli, as_json):
     _, limit, *_ = cli("kernels", over_fused, "--quiet", code=0).stdout.splitlines()
-    assert "± 10% by model" in limit
+    assert "± 14% by model" in limit
     assert "half of the distance: 1 kernel (" in limit
     found = as_json("kernels", over_fused)
     assert found["model_us"] == sum(one["model_us"] for one in found["kernels"])
@@ -84,13 +84,13 @@ def test_launches_with_their_code_have_the_times_of_kernels(over_fused, cli, as_
     said = as_json("launches", over_fused, "--kernels")
     assert said["totals"]["model_us"] == as_json("kernels", over_fused)["model_us"]
     assert {row["model_source"] for row in said["rows"]} == {"code"}
-    assert "± 10% (model)" in cli("launches", over_fused, "--kernels", "--quiet", code=0).stdout
+    assert "± 14% (model)" in cli("launches", over_fused, "--kernels", "--quiet", code=0).stdout
 
 
 def test_over_fusion_names_op_line_and_cost(over_fused, cli, as_json):
     line = recomputing.__code__.co_firstlineno + 2
     said = cli("explain", over_fused, "--over-fused", "--quiet", code=0).stdout
-    assert "fused at a loss of" in said
+    assert "fused at a loss of at most" in said
     assert f"reduce_sum at {HERE}:{line} computed" in said
     (first, *_) = as_json("explain", over_fused, "--over-fused")["over_fusions"]
     assert first["lost_us"] == pytest.approx(first["us"] - first["rest_us"] - first["parts_us"])
@@ -102,9 +102,38 @@ def test_split_fusions_takes_it(over_fused, cli, as_json, tmp_path):
     out = tmp_path / "split.bin"
     cli("apply", over_fused, "--pass", "split-fusions", "--unchecked", "--out", out, "--quiet", code=0)
     before, after = (as_json("kernels", path) for path in (over_fused, out))
-    assert after["model_us"] < 0.9 * before["model_us"]
+    assert after["model_us"] < before["model_us"]
     assert len(after["kernels"]) == len(before["kernels"]) + 1
     assert after["over_fusions"] == []
+
+
+def test_a_call_around_the_op_gets_no_barrier(cli, as_json, tmp_path):
+    path, out = tmp_path / "inner.bin", tmp_path / "split.bin"
+    given = [jax.ShapeDtypeStruct((8192, 14, 64), np.float32)] * 2
+    function = jax.jit(lambda h, g: jnp.sin(jax.jit(recomputing)(h)) * g)
+    path.write_bytes(jax.export.export(function, platforms=["cuda"])(*given).serialize())
+    said = cli("apply", path, "--pass", "split-fusions", "--unchecked", "--out", out, "--quiet", code=0).stdout
+    assert "1 value is computed once" in said
+    before, after = (as_json("kernels", each)["model_us"] for each in (path, out))
+    assert after < 0.9 * before
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64"])
+def test_no_floor_is_above_the_time(dtype, tmp_path, as_json):
+    with jax.enable_x64(True):
+        a = jax.ShapeDtypeStruct((2048, 512), dtype)
+        b = jax.ShapeDtypeStruct((512, 512), dtype)
+        path = tmp_path / "product.bin"
+        path.write_bytes(jax.export.export(jax.jit(lambda a, b: jnp.tanh(a @ b)), platforms=["cuda"])(a, b).serialize())
+    found = as_json("kernels", path)
+    assert 0 < found["floor_us"] <= found["model_us"]
+
+
+def test_a_program_of_library_calls_alone_has_a_time(tmp_path, cli, as_json):
+    (tmp_path / "model.py").write_text("def product(x, w):\n    return x @ w\n")
+    given = (tmp_path / "model.py:product", "--args", "f32[512,512] f32[512,512]")
+    assert as_json("kernels", *given)["model_us"] > 0
+    assert {row["model_source"] for row in as_json("launches", *given, "--kernels")["rows"]} == {"product"}
 
 
 def test_without_over_fusion_it_is_said(program, cli):

@@ -44,6 +44,23 @@ Total bytes used: 160 (160B)
 Used values:
 <1 x @0>
 """
+FUSED = HLO.replace(
+    """ENTRY %main""",
+    """%sorted (p0: s32[8], p1: s32[2,4]) -> (s32[8], s32[8], s32[8]) {
+  %p0 = s32[8]{0} parameter(0)
+  %p1 = s32[2,4]{1,0} parameter(1)
+  %flat = s32[8]{0} bitcast(%p1)
+  %negated = s32[8]{0} negate(%p0)
+  ROOT %inner = (s32[8]{0}, s32[8]{0}, s32[8]{0}) sort(%p0, %flat, %negated), dimensions={0}, to_apply=%less
+}
+
+ENTRY %main""",
+).replace(
+    """  ROOT %sort.1 = (s32[8]{0}, s32[8]{0}) sort(%x, %negated), dimensions={0}, to_apply=%less""",
+    """  %square = s32[2,4]{1,0} bitcast(%negated)
+  ROOT %sort.1 = (s32[8]{0}, s32[8]{0}, s32[8]{0}) fusion(%x, %square), kind=kCustom, calls=%sorted""",
+)
+"""The sort as XLA of JAX 0.9 has it: the root of a fusion with its producers inside."""
 COMPILED = Compiled(
     "m", load_target("a100"), HLO, "", "", Memory(64, 64, 0, 0), 0.1, {}, "", buffer_assignment=ASSIGNMENT
 )
@@ -51,6 +68,15 @@ COMPILED = Compiled(
 
 def test_an_operand_that_lives_on_is_copied_and_one_in_its_place_is_not():
     assert sort_copies(parse_optimized(HLO), ASSIGNMENT) == {"sort.1": 1}
+
+
+def test_a_sort_that_is_the_root_of_a_fusion_copies_its_operands_too():
+    """Of three operands one lives on, one is in its place, and one is computed by the kernel."""
+    assert sort_copies(parse_optimized(FUSED), ASSIGNMENT) == {"sort.1": 1}
+    elsewhere = ASSIGNMENT.replace("<3 negated @0>", "<3 other.1 @0>")
+    assert sort_copies(parse_optimized(FUSED), elsewhere) == {"sort.1": 2}
+    counts = count_launches(dataclasses.replace(COMPILED, optimized_hlo=FUSED))
+    assert (counts.dynamic_launches, counts.dynamic_copies) == (2, 1)
 
 
 def test_without_an_assignment_none_is_known():

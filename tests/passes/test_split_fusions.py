@@ -6,7 +6,7 @@ import pytest
 
 from fusionlab.errors import InputError
 from fusionlab.passes.interface import Applied, KernelFigures, Overfused, Setting
-from fusionlab.passes.split_fusions import MARK, SplitFusions, marked
+from fusionlab.passes.split_fusions import MARK, SplitFusions, marked, numbers_in, operations_of
 
 from .case_files import test_case  # noqa: F401
 
@@ -45,7 +45,7 @@ def test_what_the_model_names_is_split(program):
     (event,) = result.events
     assert isinstance(event, Applied)
     assert event.resolved == f"split-fusions{{at={number}}}"
-    assert event.what.endswith("1.00 ms become 0.60 by model")
+    assert event.what.endswith("1.00 ms become 600.0 us by model")
     assert result.program.text.count(BARRIER) == 1
     assert MARK not in result.program.text
 
@@ -64,10 +64,34 @@ def test_a_split_that_does_not_pay_is_left_out(program, after):
 
 def test_nothing_is_tried_where_no_kernel_computes_again(program):
     result = SplitFusions().run(program, setting(1000.0, KernelFigures(1.0, 1, 1, ())))
-    assert "no kernel would gain" in result.events[0].reason
+    assert "no kernel that would gain" in result.events[0].reason
 
 
-@pytest.mark.parametrize(("at", "said"), [("x", "expected numbers"), ("99999", "no value with number 99999")])
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [("x", "expected numbers"), ("99999", "no value with number 99999"), ("-2", "no value with number -2")],
+)
 def test_numbers_that_are_none_are_refused(program, at, said):
     with pytest.raises(InputError, match=said):
         SplitFusions(at=at).run(program, Setting())
+
+
+def test_what_combines_elements_is_no_value(program):
+    """The sum inside of a reduction."""
+    names = [operation.name for operation in operations_of(program.parse())]
+    inside = names.index("stablehlo.reduce") + 1
+    assert names[inside] == "stablehlo.add"
+    with pytest.raises(InputError, match=f"no value with number {inside}"):
+        SplitFusions(at=str(inside)).run(program, Setting())
+
+
+def test_a_number_that_is_named_twice_is_one_value(program):
+    number = number_of(program, "reduce_sum")
+    result = SplitFusions(at=f"{number}+{number}").run(program, Setting())
+    assert result.program.text.count(BARRIER) == 1
+    assert result.events[0].what.startswith("1 value is computed once")
+
+
+def test_calls_and_loops_around_an_op_are_not_meant():
+    name = f"jit(f)/{MARK}1/while/body/{MARK}6/jit(g)/reduce_sum/{MARK}13"
+    assert list(numbers_in([name, name, f"jit(f)/sin/{MARK}2"])) == [13, 2]

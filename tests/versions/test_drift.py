@@ -1,8 +1,11 @@
 """Versions side by side: of recorded compiles, and of the version that runs the tests, in a process of its own."""
 
+import contextlib
 import dataclasses
 import json
 import re
+import threading
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,15 +15,19 @@ import pytest
 from fusionlab.codegen.cache import CompileCache
 from fusionlab.codegen.compile import Memory, compile_program
 from fusionlab.codegen.targets import load_target
+from fusionlab.device_code.kernel_rows import entries_by_launch
 from fusionlab.errors import CompileError, InputError
 from fusionlab.facts.drift_facts import DriftFacts, cause_words
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.ledger import count_launches
 from fusionlab.report.pictures.versions import versions_svg
+from fusionlab.subprocesses import Ended
+from fusionlab.versions import compiling
 from fusionlab.versions import drift as drifting
 from fusionlab.versions.causes import ALIKE, GONE, RETURNS, Cause
 from fusionlab.versions.compiling import (
     _BOOLEANS,
+    _ending,
     _listed_booleans,
     compile_apart,
     compiles,
@@ -75,13 +82,21 @@ def test_an_option_that_ends_xla_or_is_unknown_is_the_reason_of_its_compile_alon
 @needs_the_cuda_plugin
 def test_a_broken_spec_is_the_reason(program):
     broken = dataclasses.replace(A100, spec="no_such_field: 1")
-    with pytest.raises(CompileError, match="XLA ended the process"):
+    with pytest.raises(CompileError, match=f"the process of JAX {OWN} failed: "):
         compile_apart(program, broken, environment(OWN))
 
 
-def test_only_gpus_with_a_spec(program):
+@pytest.fixture
+def no_environments(monkeypatch):
+    def made(version, progress):
+        raise AssertionError
+
+    monkeypatch.setattr(drifting, "environment", made)
+
+
+def test_only_gpus_with_a_spec(program, no_environments):
     with pytest.raises(InputError, match="target cpu: versions are compared for a GPU"):
-        compile_apart(program, load_target("cpu"), JaxEnvironment("0.6.2", None))
+        drift(program, load_target("cpu"), ("0.6.2",))
 
 
 @needs_the_cuda_plugin
@@ -114,11 +129,11 @@ def test_large_constants_of_booleans_are_words():
     )
 
 
-def test_programs_of_several_devices_are_refused(program):
+def test_programs_of_several_devices_are_refused(program, no_environments):
     several = dataclasses.replace(program)
     vars(several)["devices"] = 2
     with pytest.raises(InputError, match="a program of several devices"):
-        module_text(several)
+        drift(several, A100, ("0.6.2",))
 
 
 @pytest.fixture
@@ -152,6 +167,63 @@ def test_equal_versions_are_said_to_be(compiled):
     assert DriftFacts(found).verdict.startswith("two_steps on a100: the same in JAX 0.6.2 to 0.8.0: ")
 
 
+@needs_the_cuda_plugin
+def test_versions_are_the_same_though_one_wrote_no_code_of_kernels(compiled):
+    rows = [row_of("0.10.2", compiled), dataclasses.replace(row_of("0.11.2", compiled), cas_loops=None)]
+    found = of_rows("two_steps", "a100", [dataclasses.replace(rows[0], cas_loops=()), rows[1]])
+    assert found.steps[0].is_same
+    assert DriftFacts(found).verdict.startswith("two_steps on a100: the same in JAX 0.10.2 to 0.11.2: ")
+
+
+@needs_the_cuda_plugin
+def test_the_same_figures_of_other_kernels_are_said_to_be(compiled):
+    first = row_of("0.6.2", compiled)
+    record = first.record
+    other = dataclasses.replace(record, rows=(dataclasses.replace(record.rows[0], op="cosine"), *record.rows[1:]))
+    found = of_rows("two_steps", "a100", [first, VersionRow("0.8.0", other, cas_loops=first.cas_loops)])
+    said = DriftFacts(found).verdict
+    assert said.startswith("two_steps on a100: the same figures in JAX 0.6.2 to 0.8.0: ")
+    assert said.endswith(" changes among the kernels")
+
+
+def loops(*lines):
+    """Loops of compare-and-swap at those lines, with a kernel name each."""
+    return tuple(drifting.CasLoop(f"k{at}_{line}", "scatter-add", f"a.py:{line}", 1) for at, line in enumerate(lines))
+
+
+@needs_the_cuda_plugin
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        ((3,), (3, 4), ["k1_4: scatter-add at a.py:4 is now a loop of compare-and-swap"]),
+        (
+            (3, 4, 5),
+            (4,),
+            [
+                "k0_3: scatter-add at a.py:3 is no longer a loop of compare-and-swap",
+                "k2_5: scatter-add at a.py:5 is no longer a loop of compare-and-swap",
+            ],
+        ),
+        ((3, 3), (3,), ["scatter-add at a.py:3: kernels with a compare-and-swap loop 2 -> 1"]),
+        ((3, 4), (4, 3), []),
+        ((), (3,) * 6, ["k0_3, k1_3, k2_3, k3_3, ...: scatter-add at a.py:3 is now a loop of compare-and-swap"]),
+        (
+            (3,),
+            (4,),
+            [
+                "k0_3: scatter-add at a.py:3 is no longer a loop of compare-and-swap",
+                "k0_4: scatter-add at a.py:4 is now a loop of compare-and-swap",
+            ],
+        ),
+    ],
+)
+def test_loops_that_came_and_went_are_named_by_their_origin(old, new, lines, compiled):
+    row = row_of("0.6.2", compiled)
+    rows = [dataclasses.replace(row, version=name, cas_loops=loops(*at)) for name, at in (("1", old), ("2", new))]
+    found = of_rows("two_steps", "a100", rows)
+    assert [one for one in DriftFacts(found).step_lines(found.steps[0]) if "scatter" in one] == lines
+
+
 def test_no_version_compiles_it():
     rows = [VersionRow(version, reason="no space") for version in ("0.6.2", "0.8.0")]
     found = of_rows("f", "a100", rows)
@@ -181,11 +253,13 @@ def test_the_chart_has_a_point_per_version_and_a_cross(recorded):
 
 
 @needs_the_cuda_plugin
+@pytest.mark.slow
 def test_a_cause_is_looked_for_by_compiles_of_both_sides(program, recorded, monkeypatch):
     """Both sides are the version that runs here, so that nothing returns the figures of the record."""
     asked = []
 
     def small(older, newer, measure, *, all_switches):
+        assert all_switches
         assert "priority-fusion" in newer.passes
         assert "xla_gpu_autotune_level" not in newer.unset or newer.flags
         asked.extend(measure(newer.where, [{"xla_disable_hlo_passes": "algsimp"}, {"xla_no_such_option": True}]))
@@ -193,9 +267,172 @@ def test_a_cause_is_looked_for_by_compiles_of_both_sides(program, recorded, monk
 
     monkeypatch.setattr(drifting, "environment", lambda version: environment(OWN))
     monkeypatch.setattr(drifting, "causes", small)
-    assert with_causes(program, A100, recorded).steps[0].causes == ()
+    (step,) = with_causes(program, A100, recorded)
+    assert step.causes == ()
     assert asked[0]["launches"] > 0
     assert asked[1] is None
+
+
+@pytest.fixture
+def searched(monkeypatch, recorded):
+    """``searched(step=..., ...)``: what the search of the cause of that step is told and gives, nothing compiled."""
+
+    def of(found, program, listing=lambda *given: None, **options):
+        asked = []
+
+        def search(older, newer, measure, *, all_switches):
+            asked.append(all_switches)
+            return found
+
+        monkeypatch.setattr(drifting, "environment", lambda version: JaxEnvironment(version, None))
+        monkeypatch.setattr(drifting, "listed", listing)
+        monkeypatch.setattr(drifting, "causes", search)
+        (step,) = with_causes(program, A100, recorded, **options)
+        return step, asked
+
+    return of
+
+
+@needs_the_cuda_plugin
+def test_a_side_that_xla_does_not_list_is_a_step_without_cause_and_the_reason(program, searched):
+    def listing(*given):
+        raise CompileError("XLA ended the process")
+
+    step, asked = searched((), program, listing)
+    assert (step.causes, asked) == (None, [])
+    assert DriftFacts(drifting.Drift("f", "a100", (), (step,))).cause_lines(step) == ["no cause: XLA ended the process"]
+
+
+@needs_the_cuda_plugin
+def test_switches_are_left_out_by_the_number_of_ops_and_the_output_says_so(program, searched, recorded):
+    none = Cause("launches", 2, 3, (), "", None, 81)
+    step, asked = searched((none,), program)
+    assert (asked, step.cause_note) == ([True], "")
+    large = dataclasses.replace(program)
+    vars(large)["ops"] = 501
+    step, asked = searched((none,), large)
+    assert asked == [False]
+    assert DriftFacts(recorded).cause_lines(step)[-1] == (
+        "switches with the same default on both sides were left out: the program has 501 ops"
+    )
+    step, _ = searched((dataclasses.replace(none, by=("pass a",), how=RETURNS, trial=2),), large)
+    assert step.cause_note == ""
+
+
+@needs_the_cuda_plugin
+def test_trials_have_the_code_of_kernels_where_it_was_asked_for(program, recorded, monkeypatch):
+    asked = []
+
+    @contextlib.contextmanager
+    def nothing(program, target, where, options):
+        asked.extend(options)
+        yield iter(())
+
+    def search(older, newer, measure, *, all_switches):
+        assert list(measure(JaxEnvironment("0.11.2", None), [{"a": 1}])) == []
+        return ()
+
+    monkeypatch.setattr(drifting, "environment", lambda version: JaxEnvironment(version, None))
+    monkeypatch.setattr(drifting, "listed", lambda *given: None)
+    monkeypatch.setattr(drifting, "compiles", nothing)
+    monkeypatch.setattr(drifting, "causes", search)
+    for ptx in (True, False):
+        list(with_causes(program, A100, recorded, ptx=ptx))
+    assert ["xla_dump_emitter_re" in one for one in asked] == [True, False]
+
+
+@needs_the_cuda_plugin
+def test_equal_scatters_are_a_loop_each():
+    """XLA gives equal fusions one entry in PTX."""
+
+    def three(x, y, z, at):
+        return [jnp.zeros(64).at[at].add(one) for one in (x, y, z)]
+
+    specs = [jax.ShapeDtypeStruct((1000,), "float32")] * 3
+    program = Program.from_function(three, *specs, jax.ShapeDtypeStruct((1000,), "int32"))
+    compiled = compile_apart(program, A100, environment(OWN), ptx=True)
+    loops = row_of(OWN, compiled).cas_loops
+    if not loops:
+        pytest.skip("this XLA writes no loop of compare-and-swap")
+    assert len(loops) == 3
+    assert len({entries_by_launch(compiled)[one.kernel] for one in loops}) == 1
+    by_name = entries_by_launch(dataclasses.replace(compiled, thunk_sequence="", captured_thunks=""))
+    assert [by_name[one.kernel] for one in loops] == [entries_by_launch(compiled)[one.kernel] for one in loops]
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "errors", "said"),
+    [
+        (-6, "noise\n", "XLA ended the process (exit code -6): noise"),
+        (
+            1,
+            "F0: x.cc:3 Check failed: a == b\nmore",
+            "XLA ended the process (exit code 1): F0: x.cc:3 Check failed: a == b",
+        ),
+        (1, "ImportError: no jax", "the process of JAX 0.6.2 failed: ImportError: no jax"),
+        (None, "", "no result within 1200 s"),
+    ],
+)
+def test_only_xla_ends_a_process_by_a_signal_or_a_check(exit_code, errors, said):
+    assert _ending("0.6.2", Ended(exit_code, b"", errors, 1.0)) == said
+
+
+@needs_the_cuda_plugin
+def test_compiles_of_one_process_are_few_and_none_is_made_twice(program, monkeypatch):
+    monkeypatch.setattr(compiling, "_IN_ONE_PROCESS", 2)
+    asked = []
+
+    class Noted(compiling.Running):
+        def __init__(self, command, *rest):
+            asked.append(command[-2:])
+            super().__init__(command, *rest)
+
+    monkeypatch.setattr(compiling, "Running", Noted)
+    with compiles(program, A100, environment(OWN), [{"xla_no_such_option": True}] * 3) as made:
+        assert all("No such compile option" in one.reason for one in made)
+    assert asked == [["0", "2"], ["2", "3"]]
+
+
+def test_a_compile_after_one_that_ends_xla_has_its_own_result(program, monkeypatch):
+    begun = []
+
+    class Crashing:
+        """A process that XLA ends in compile 1."""
+
+        def __init__(self, command, *rest):
+            folder, first, end = Path(command[-3]), int(command[-2]), int(command[-1])
+            for number in range(first, end):
+                begun.append(number)
+                if number == 1:
+                    return
+                (folder / str(number)).mkdir()
+                (folder / str(number) / "result.json").write_text(json.dumps({"error": f"own {number}"}))
+
+        def wait(self):
+            return Ended(-6, b"", "Check failed: x", 1.0)
+
+    monkeypatch.setattr(compiling, "Running", Crashing)
+    with compiles(program, A100, JaxEnvironment("0.6.2", Path("python")), [{}] * 4) as made:
+        reasons = [one.reason for one in made]
+    assert reasons == ["own 0", "XLA ended the process (exit code -6): Check failed: x", "own 2", "own 3"]
+    assert begun == [0, 1, 1, 2, 3]
+
+
+def test_an_error_cancels_environments_that_are_not_begun(program, monkeypatch):
+    begun, ready = [], threading.Event()
+
+    def made(version, progress):
+        begun.append(version)
+        if len(begun) > 1:
+            ready.wait(10)
+        raise InputError("no folder")
+
+    monkeypatch.setattr(drifting, "environment", made)
+    monkeypatch.setattr(drifting, "_AT_ONCE", 1)
+    with pytest.raises(InputError, match="no folder"):
+        drift(program, A100, ("0.6.2", "0.7.0", "0.8.0", "0.9.2"))
+    ready.set()
+    assert "0.8.0" not in begun
 
 
 @needs_the_cuda_plugin
@@ -204,6 +441,8 @@ def test_without_a_cause_xla_s_own_reason_is_said(recorded):
     refused = dataclasses.replace(step.changes, refused=(("fused is slower", 0, 2), ("other", 3, 1)))
     said = cause_words(Cause("launches", 2, 3, (), "", None, 81), dataclasses.replace(step, changes=refused))
     assert said.endswith("none of 81 passes and flags; XLA's fusion pass refuses 2 more than before: fused is slower")
+    said = cause_words(Cause("cas_loops", 2, 3, (), "", None, 81), dataclasses.replace(step, changes=refused))
+    assert said.endswith("none of 81 passes and flags")
 
 
 @needs_the_cuda_plugin

@@ -68,6 +68,59 @@ def test_an_environment_is_made_once(folder, commands):
     assert [one.version for one in kept_environments()] == ["0.6.2"]
 
 
+def test_one_whose_interpreter_is_gone_is_made_again(folder, commands):
+    broken = folder / "jax-0.6.2" / "bin"
+    broken.mkdir(parents=True)
+    (broken / "python").symlink_to("/nowhere/python3.11")
+    made = environment("0.6.2")
+    assert made.python.exists()
+    assert environment("0.6.2") == made
+    assert len(commands) == 2
+
+
+def test_one_that_another_process_made_meanwhile_is_taken(folder, tmp_path, monkeypatch):
+    new, place = tmp_path / "new", folder / "jax-0.6.2"
+    (new / "bin").mkdir(parents=True)
+
+    def faster(self, target):
+        (place / "bin").mkdir(parents=True)
+        (place / "bin" / "python").write_text("theirs")
+        raise OSError(39, "Directory not empty")
+
+    monkeypatch.setattr(Path, "rename", faster)
+    environments._put(new, place)
+    assert (place / "bin" / "python").read_text() == "theirs"
+
+
+def test_one_that_cannot_be_put_in_its_place_is_an_error(folder, tmp_path):
+    with pytest.raises(InputError, match=r"jax-0.6.2: cannot be made: No such file"):
+        environments._put(tmp_path / "new", folder / "jax-0.6.2")
+
+
+@pytest.mark.parametrize("cache", ["/proc/nope", "file"])
+def test_a_folder_that_cannot_be_made(cache, tmp_path, commands, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("FUSIONLAB_CACHE", str(tmp_path / cache))
+    with pytest.raises(InputError, match=r"environments: cannot be made: .*; set FUSIONLAB_CACHE to another folder"):
+        environment("0.6.2")
+    assert commands == []
+
+
+def test_without_a_cache_the_folder_is_of_this_user_alone(tmp_path, commands, monkeypatch):
+    monkeypatch.setenv("FUSIONLAB_CACHE", "off")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made = environment("0.6.2")
+    parent = made.folder.parents[1]
+    assert (parent.parent, parent.stat().st_mode & 0o777) == (tmp_path, 0o700)
+    parent.chmod(0o777)
+    with pytest.raises(InputError, match="not a folder of this user alone"):
+        environment("0.8.0")
+    parent.rename(tmp_path / "other")
+    parent.symlink_to(tmp_path / "other")
+    with pytest.raises(InputError, match="not a folder of this user alone"):
+        environment("0.8.0")
+
+
 def test_uv_makes_it_where_it_is(folder, commands, monkeypatch):
     monkeypatch.setattr(environments.shutil, "which", lambda name: "/usr/bin/uv" if name == "uv" else None)
     environment("0.6.2")
@@ -94,10 +147,18 @@ def test_pip_s_last_error_is_the_reason():
         environments._run([sys.executable, "-c", code], "0.4.99")
 
 
+def test_uv_s_reason_is_its_first_error_and_the_last_line():
+    code = "import sys; sys.exit('error: Failed to fetch jax\\n  Caused by: x\\n  Caused by: no route to host\\n')"
+    with pytest.raises(NoEnvironment, match=r"installed: error: Failed to fetch jax: Caused by: no route to host$"):
+        environments._run([sys.executable, "-c", code], "0.4.99")
+
+
 def test_without_a_python_the_versions_that_it_needs_are_named(folder, monkeypatch):
     monkeypatch.setattr(environments, "_interpreter", lambda python: None)
     monkeypatch.setattr(environments.shutil, "which", lambda name: None)
-    with pytest.raises(NoEnvironment, match=r"JAX 0.11.2 needs Python 3.12 or 3.13, and none"):
+    with pytest.raises(
+        NoEnvironment, match=r"JAX 0.11.2 needs Python 3.12 or 3.13, and none was found; install one, or uv"
+    ):
         environment("0.11.2")
 
 

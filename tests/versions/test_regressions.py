@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.full]
 FOUND = {
     "many_small": ("0.6.2,0.8.0", "launches", (1, 12), "pass horizontal_loop_fusion", "gone"),
     "histogram": ("0.9.2,0.10.2", "cas_loops", (0, 1), "xla_gpu_ftz=true", "returns"),
-    "phases": ("0.4.35,0.6.2", "temp_bytes", (0, 80_000_016), None, ""),
+    "phases": ("0.4.35,0.6.2", "temp_bytes", (0, 80_000_016), "pass reshape-mover", "returns"),
     "segments": ("0.8.0,0.9.2", "launches", (3, 2), "pass layout_normalization", "alike"),
 }
 

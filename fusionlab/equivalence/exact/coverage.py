@@ -51,12 +51,14 @@ class DataIntegers:
     """The integers and predicates among ``nodes``, in loops and branches too, that depend on ``sources``.
 
     ``kinds`` has every value that depends on them. ``integral`` are floats that follow from integers, predicates,
-    integral parts and numbers of trips alone. ``returns`` are values that are read from outside."""
+    integral parts and numbers of trips alone, ``decided`` those of them that each take one predicate. ``returns`` are
+    values that are read from outside."""
 
     def __init__(self, nodes: Sequence[Node], sources: Iterable[Value], returns: Iterable[Value] = ()) -> None:
         self._nodes, self._returns = nodes, tuple(returns)
         self._reads: dict[Node, list[Value]] = {}
         self.integral: set[Value] = set()
+        self.decided: set[Value] = set()
         self.kinds: dict[Value, Kind] = {value: _of_type(value, Kind.NUMBER) for value in sources}
         every, before = list(self.walk()), -1
         repeats = any(node.op.control_flow for node in every)  # else what a node reads is spread before
@@ -110,7 +112,7 @@ class DataIntegers:
         if direction_of(node) not in ("EQ", "NE"):
             return None
         varying = {value for value in node.operands if value in self.kinds}
-        if varying and varying <= self.integral:
+        if varying and varying <= self.integral and not varying <= self.decided:
             return "compares integral values"
         pivots = any(self.kind(value) is Kind.PIVOT for value in varying)
         return "compares exchanges of rows" if pivots and any(map(folded_number, node.operands)) else None
@@ -164,6 +166,14 @@ class DataIntegers:
                 self.kinds[result] = max(self.kind(result), self._kind_of(node, result, varying))
                 if whole and result.dtype in ops.FLOATS:
                     self.integral.add(result)
+                    if self._is_decided(node, varying):
+                        self.decided.add(result)
+
+    def _is_decided(self, node: Node, varying: Sequence[Value]) -> bool:
+        """True where each element of the result depends on one predicate alone, of the only operand that varies."""
+        if len(set(varying)) != 1 or node.regions or node.op.family not in ("elementwise", "layout"):
+            return False
+        return varying[0] in self.decided or varying[0].dtype == "i1"
 
     def _spread_loop(self, node: Node) -> None:
         condition, body = node.regions

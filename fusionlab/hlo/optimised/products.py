@@ -35,18 +35,22 @@ class MatrixProduct:
         return 2 * self.batch * self.rows * self.columns * self.contracted
 
     @property
-    def bytes(self) -> int:
-        """Operands read once, the result written once."""
-        numbers = self.rows * self.contracted + self.contracted * self.columns + self.rows * self.columns
-        return self.batch * numbers * self.bits // 8
+    def is_aligned(self) -> bool:
+        """True if the rows of both operands start at multiples of 16 bytes, as tensor cores are fed fastest."""
+        left = self.contracted if self.lhs_contiguous else self.rows
+        right = self.contracted if self.rhs_contiguous else self.columns
+        return not (left * self.bits % 128 or right * self.bits % 128)
 
 
 def product_of(module: HloModule, computation: Computation, call: Instruction) -> MatrixProduct | None:
-    """The product that ``call`` of ``computation`` is; None for another instruction, and where an axis is unknown."""
+    """The product that ``call`` of ``computation`` is; None for another instruction, for complex elements, and where an
+    axis is unknown."""
     config = call.backend_config.get("gemm_backend_config") if call.opcode == "custom-call" else None
     if not config or any(name not in computation.by_name for name in call.operands[:2]):
         return None
     left, right = (computation.by_name[name].shape for name in call.operands[:2])
+    if left.dtype.startswith("c"):
+        return None
     numbers = config["dot_dimension_numbers"]
     inner, inner_right, batch = (
         [int(axis) for axis in numbers.get(f"{name}_dimensions", ())]

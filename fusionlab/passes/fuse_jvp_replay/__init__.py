@@ -12,10 +12,10 @@
     emit         the function with one forward Laplacian in their place
 
 What they ask: ``trials`` and ``positions`` (which x and F are tried), ``cuts`` and ``degrees`` (which values may be
-products), ``targets`` and ``weights`` (the values computed of products), ``guards``, ``ties``, ``equal_inputs`` and
-``shift_invariance`` (what draws do not show), and ``second_derivatives`` (all of them by one adjoint, where ``weights``
-finds targets that need them). ``rewrite`` serves collapse-replay, sparsify-directions and transpose-replay; ``choose``
-is the pass.
+products), ``targets`` and ``weights`` (the values computed of products), ``guards``, ``ties`` and ``shift_invariance``
+(what draws do not show), ``equal_inputs`` (draws of tied inputs), ``evaluating`` (all draws, and the time limit), and
+``second_derivatives`` (all of them by one adjoint, where ``weights`` finds targets that need them). ``rewrite`` serves
+collapse-replay, sparsify-directions and transpose-replay; ``choose`` is the pass.
 """
 
 from collections.abc import Sequence

@@ -33,7 +33,6 @@ class Derivation:
     coordinates of weight 0 may be directions, too; else 0 times what is undefined is.
     """
 
-    flat: FunctionView
     x: Value
     walkers: int
     coordinates: Coordinates
@@ -44,10 +43,14 @@ class Derivation:
     one: Raising
     stop_gradient: tuple[Value, ...]
     subgradients: Mapping[Value, int] = field(default_factory=dict)
-    starts: Mapping[Value, Value] = field(default_factory=dict)
     powers_by_base: bool = False
     by_adjoint: bool = False
     every_direction: bool = True
+
+    @property
+    def flat(self) -> FunctionView:
+        """The function."""
+        return self.tail.flat
 
     @property
     def outputs(self) -> list[Value]:
@@ -92,8 +95,8 @@ def decision(products: Products, tail: Tail, targets: Sequence[WeightedTarget]) 
     if not every and weights is not None:
         every = weights_hold(trial, list(outputs), weights, stopped, options)
     return Derivation(
-        flat, trial.x, trial.walkers, trial.coordinates, tuple(targets), tail, kept, trial.marks, trial.one, stopped,
-        trial.subgradients, tail.starts, options.powers_by_base, by_adjoint, every,
+        trial.x, trial.walkers, trial.coordinates, tuple(targets), tail, kept, trial.marks, trial.one, stopped,
+        trial.subgradients, options.powers_by_base, by_adjoint, every,
     )  # fmt: skip
 
 

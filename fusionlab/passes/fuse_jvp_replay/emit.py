@@ -25,7 +25,7 @@ from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo.batch_axes import resized_shapes, united
 from fusionlab.hlo.dependence import live_nodes
-from fusionlab.hlo.view import Node, Value
+from fusionlab.hlo.view import FunctionView, Node, Value
 from fusionlab.passes.fuse_jvp_replay.decide import Derivation
 from fusionlab.passes.fuse_jvp_replay.evaluating import not_computed
 from fusionlab.passes.fuse_jvp_replay.parts import axis_of_parts, no_adjoint_of_each, shared_values
@@ -52,28 +52,58 @@ class Emission:
     """
 
     def __init__(self, found: Derivation, raising: Raising, options: Options, chunks: int) -> None:
-        self.found, self.flat, self.raising, self.chunks = found, found.flat, raising, chunks
+        self.found, self.raising, self.chunks = found, raising, chunks
         self.options = replace(options, powers_by_base=found.powers_by_base)
-        flat, self.outputs = found.flat, found.outputs
-        self.targets = [target.value for target in found.targets]
-        self.producer = found.loops[0].node if found.loops else _producer(self.targets[0])
-        self.rest = live_nodes(flat.nodes, [*flat.arguments, *self.targets, *found.gradients], flat.returns)
         if gone := {loop.node for loop in found.loops}.intersection(self.rest):
             raise Refusal(Ground.TERMS_USED, "single second derivatives are used elsewhere", next(iter(gone)))
-        self.cone = live_nodes(flat.nodes, [*flat.arguments, found.x], self.outputs)
-        self.rows = list(
-            dict.fromkeys(row for target in found.targets for term in target.terms for row in rows_of(term))
-        )
-        self.weights = None if found.by_adjoint else common_weights(self.rows)
-        terms = [(target, term) for target in found.targets for term in target.terms]
-        self.of_program = next(((target, term) for target, term in terms if term.of_program), None)
         if chunks > 1:
-            self.along = axis_of_parts(flat, self.cone, found.x, found.marks, found.walkers, self.outputs, chunks)
+            self.along = axis_of_parts(self.flat, self.cone, found.x, found.marks, found.walkers, self.outputs, chunks)
             if self.weights is None:
                 raise Refusal(Ground.NOT_IN_PARTS, "sums with weights of their own are not taken in parts")
         if options.adjoint:
             self._require_adjoint()
-        self.first = live_nodes(flat.nodes, flat.arguments, [found.x])
+
+    @property
+    def flat(self) -> FunctionView:
+        return self.found.flat
+
+    @functools.cached_property
+    def outputs(self) -> list[Value]:
+        """The values that are differentiated."""
+        return self.found.outputs
+
+    @property
+    def producer(self) -> Node:
+        """The op at whose place the Laplacian is computed."""
+        loops = self.found.loops
+        return loops[0].node if loops else _producer(self.found.targets[0].value)
+
+    @functools.cached_property
+    def first(self) -> list[Node]:
+        """The nodes that compute x."""
+        return live_nodes(self.flat.nodes, self.flat.arguments, [self.found.x])
+
+    @functools.cached_property
+    def cone(self) -> list[Node]:
+        """The nodes that compute the outputs of x."""
+        return live_nodes(self.flat.nodes, [*self.flat.arguments, self.found.x], self.outputs)
+
+    @functools.cached_property
+    def rest(self) -> list[Node]:
+        """The nodes that compute the results, where the targets and gradients are given."""
+        given = [*self.flat.arguments, *(target.value for target in self.found.targets), *self.found.gradients]
+        return live_nodes(self.flat.nodes, given, self.flat.returns)
+
+    @functools.cached_property
+    def rows(self) -> list[Row]:
+        """The different weights."""
+        terms = [term for target in self.found.targets for term in target.terms]
+        return list(dict.fromkeys(row for term in terms for row in rows_of(term)))
+
+    @functools.cached_property
+    def weights(self) -> Row | None:
+        """Those of which all are multiples; None where there are none."""
+        return None if self.found.by_adjoint else common_weights(self.rows)
 
     @functools.cached_property
     def groups(self) -> list[tuple[int, ...]]:
@@ -108,10 +138,12 @@ class Emission:
                 raising.run(not_computed(found.tail.before(self._known(environment)), environment), environment)
                 given = {**self._zeros(), **self._slopes(jets)}
                 offsets = found.tail.run(raising, environment, given, self._known(environment))
-            elif starts := [found.starts[t.value] for t in found.targets if t.offset == "initial"]:
-                beside = live_nodes(self.flat.nodes, [*self.flat.arguments, *self._known(environment)], starts)
+            elif begun := [target.value for target in found.targets if target.offset == "initial"]:
+                starts = {value: found.tail.starts[value] for value in begun}
+                known = [*self.flat.arguments, *self._known(environment)]
+                beside = live_nodes(self.flat.nodes, known, list(starts.values()))
                 raising.run(not_computed(beside, environment), environment)
-                offsets = {t.value: environment[found.starts[t.value]] for t in found.targets if t.offset == "initial"}
+                offsets = {value: environment[start] for value, start in starts.items()}
             environment.update(self._of_diagonal(environment, jets))
             for target in (target for target in found.targets if not target.of_diagonal):
                 total = self._total(target, environment, jets) if target.terms else None
@@ -222,8 +254,10 @@ class Emission:
 
     def _weights(self, environment: Mapping[Value, Any]) -> Any:
         """The weights [K] of a weighted Laplacian, None for a plain one, or one by groups."""
-        if self.of_program is not None:
-            target, term = self.of_program
+        terms = ((target, term) for target in self.found.targets for term in target.terms)
+        of_program = next((each for each in terms if each[1].of_program), None)
+        if of_program is not None:
+            target, term = of_program
             count = self.found.coordinates.count
             none = {
                 cut.of: (None, jnp.zeros((count, *self.raising.shape(cut.of)), self.raising.dtype(cut.of.type)))

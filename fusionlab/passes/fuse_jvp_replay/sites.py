@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from fusionlab.codegen.raising import RaiseError
 from fusionlab.hlo.loops import Invariant, has_effect, hoist_in_view, separate_in_view
@@ -26,12 +26,28 @@ class Site:
 
     def __init__(self, flat: FunctionView, places: Sequence[Place], extent: int, effect: Node | None) -> None:
         self.flat, self.places, self.extent, self._effect = flat, places, extent, effect
-        self.loops = [place.loop.node for place in places if place.loop is not None]
-        self.looks = (extent, *(node.scope for node in self.loops), *(len(place.seeds) for place in places))
-        node = self.loops[0] if self.loops else places[0].seeds[0].value.producer
-        self.scope = node.scope if node is not None else ""
-        self.kinds = {(extent, place.loop is None) for place in places}
         self._known: Derivation | Refusal | None = None
+
+    @property
+    def loops(self) -> list[Node]:
+        """Those over the directions."""
+        return [place.loop.node for place in self.places if place.loop is not None]
+
+    @property
+    def scope(self) -> str:
+        """The location in events."""
+        node = self.loops[0] if self.loops else self.places[0].seeds[0].value.producer
+        return node.scope if node is not None else ""
+
+    @property
+    def kinds(self) -> set[tuple[int, bool]]:
+        """The coordinates, and whether there is no loop, of each place."""
+        return {(self.extent, place.loop is None) for place in self.places}
+
+    @property
+    def looks(self) -> Hashable:
+        """What is equal for the same site of a program that was changed elsewhere."""
+        return (self.extent, *(node.scope for node in self.loops), *(len(place.seeds) for place in self.places))
 
     def decision(self, deadline: float) -> Derivation:
         """What is summed; Refusal if it is no Laplacian, or where this is not decided until the ``deadline``."""

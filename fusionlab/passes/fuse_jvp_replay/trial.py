@@ -18,7 +18,7 @@ from fusionlab.codegen.laplacian.state import Options
 from fusionlab.codegen.raising import Raising
 from fusionlab.equivalence.exact.evaluation import Prepared
 from fusionlab.equivalence.exact.values import Array, Drawn
-from fusionlab.hlo.batch_axes import united
+from fusionlab.hlo.batch_axes import Marks, united
 from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import FunctionView, Node, Value, free_values, reads, walk
@@ -54,15 +54,28 @@ class ProductTrial(Evaluation):
         self.flat, self.places, self.x, self.walkers, self.outputs = flat, places, x, leading, list(outputs)
         self.deadline, self.prepared, self.of_several = deadline, Prepared(), of_several
         self.coordinates = coordinates_of(flat, x, leading)
-        self.constants = [seed.value for place in places if place.loop is None for seed in place.seeds]
         self.gradients = self._possible_gradients()
         directed = reached(flat, self.constants)
         self.candidates, self.together = candidates(places, self.outputs, self.coordinates.count, directed)
-        few = self._few = walkers_to_evaluate(flat, math.prod(x.type.shape[:leading]))
-        self.rounds = 1 if few <= 2 else 2
+        self._few = walkers_to_evaluate(flat, math.prod(x.type.shape[:leading]))
         self.numbers, self._resize, self.marks = numbers, resize, {}
         if self.has_products:
             self._take_walkers()
+
+    @property
+    def constants(self) -> list[Value]:
+        """The seeds that no loop has."""
+        return [seed.value for place in self.places if place.loop is None for seed in place.seeds]
+
+    @property
+    def axes(self) -> Marks:
+        """The axes of values that count walkers."""
+        return united(self.marks)
+
+    @property
+    def rounds(self) -> int:
+        """The evaluations under a steered order."""
+        return 1 if self._few <= 2 else 2
 
     @property
     def has_products(self) -> bool:
@@ -103,7 +116,6 @@ class ProductTrial(Evaluation):
         inside = [place.region for place in self.places if place.loop is not None]
         computing = [*self.nodes, *self.cone]
         self.marks = walker_marks(flat, x, self.walkers, computing, inside) if self._resize else {}
-        self.axes = united(self.marks)
         self.raising = Raising(shapes=resized(self.marks, x.type.shape, self._few), fold=True)
         self.one = Raising(shapes=resized(self.marks, x.type.shape, 1))
         self.subgradients = equal_inputs.subgradients(flat.walk(), walk(self.cone), self.numbers)

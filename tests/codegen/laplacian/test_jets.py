@@ -76,12 +76,10 @@ def test_rows_in_place_of_others(update, count):
     ],
 )
 def test_what_is_padded_in_programs_for_a_gpu(function, padded, jets_of):
-    """``State.stack_with``: a pad keeps XLA:GPU from fusing the sum that follows. The mean has pads of its own."""
+    """``State.stack_with``: a pad keeps XLA:GPU from fusing the sum that follows."""
     text: list[str] = []
     jets_of(lambda x: function(h(x) - h(x).mean(1, keepdims=True)), X, text_of=text)
-    jets_of(lambda x: (h(x) - h(x).mean(1, keepdims=True)).sum(1), X, text_of=text)
-    of_the_mean = text[1].count("stablehlo.pad")
-    assert (text[0].count("stablehlo.pad") > of_the_mean) == padded
+    assert ("stablehlo.pad" in text[0]) == padded
 
 
 @pytest.mark.parametrize("function", [jax.nn.sigmoid, jax.nn.silu], ids=["sigmoid", "silu"])

@@ -117,6 +117,8 @@ LIMITED = {
     "narrower": lambda x: cell(x).astype(jnp.int8),
 }
 WHOLE = {
+    "a mask as floats": lambda x: jnp.where((x > 0).astype(x.dtype) != 0, jnp.sin(x), x),
+    "one of two floats": lambda x: jnp.where(jnp.where(x > 0, 0.5, 1.5) == 0.5, jnp.sin(x), x),
     "no integers": jnp.tanh,
     "sorted": lambda x: x[jnp.argsort(x)],
     "largest": lambda x: x[jnp.argmax(x)],

@@ -11,6 +11,7 @@ from fusionlab.hlo import lowering
 from fusionlab.passes.collapse_replay import CollapseReplay
 from fusionlab.passes.fuse_jvp_replay import sites
 from fusionlab.passes.fuse_jvp_replay.sites import view_of
+from fusionlab.passes.fuse_jvp_replay.trial import ProductTrial
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.refusals import Ground, Refusal
 from fusionlab.passes.sparsify_directions import SparsifyDirections
@@ -110,3 +111,13 @@ def test_what_a_rewriting_made_is_not_searched(monkeypatch):
     assert result.applied
     assert extents == [12], "as in the program before"
     assert {site.extent for site in sites.View(result.program).sites} == {3, 4, 12}
+
+
+def test_products_are_sought_and_compared_in_one_program_where_no_maximum_is_held_constant(monkeypatch):
+    made = []
+    lowered = ProductTrial._lowered
+    monkeypatch.setattr(ProductTrial, "_lowered", lambda trial, *of: made.append(of) or lowered(trial, *of))
+    value = lambda y: (jnp.tanh(y) ** 2).sum()  # noqa: E731
+    function = jax.vmap(lambda y: (value(y), fori(lambda _, z: value(z), None, y)))
+    assert SparsifyDirections().run(lower(function, X), Setting()).applied
+    assert len(made) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import jax
@@ -11,16 +10,13 @@ import numpy as np
 from jax import lax
 
 from fusionlab.codegen.laplacian.chains import jet_of
-from fusionlab.codegen.laplacian.jet import Coordinates, Jet, densify, of_electrons, sum_of
-from fusionlab.codegen.laplacian.owners import Owner, consecutive, minimal
+from fusionlab.codegen.laplacian.jet import Jet, densify
+from fusionlab.codegen.laplacian.owners import minimal
 from fusionlab.codegen.laplacian.rules.generic import linear, second_order
 from fusionlab.codegen.laplacian.state import Rule, State
 from fusionlab.codegen.raising.rules.reduction import combiner, is_arg_extreme
 from fusionlab.codegen.raising.rules.rule import integers
 from fusionlab.hlo.view import Node
-
-_LARGE = 1024
-"""The elements of one walker from which on a sum is worth kernels of its own."""
 
 
 def reduce(state: State, node: Node) -> list[Jet | None]:
@@ -34,70 +30,17 @@ def reduce(state: State, node: Node) -> list[Jet | None]:
     if jet.owners is None or not any(owner.shape[axis] > 1 for owner in jet.owners for axis in axes):
         return [_reduced(state, node, name, jet)]
     if name == "add" and not state.options.adjoint:
-        state.postpone(node, lambda: _summed(state, node, jet))
+        state.postpone(node, lambda: _reduced(state, node, name, densify(jet, state.coordinates)))
         return [None]
     return [_reduced(state, node, name, densify(jet, state.coordinates))]
 
 
-def _summed(state: State, node: Node, jet: Jet) -> Jet:
-    """The dense sum of ``jet`` over axes along which its owners vary.
-
-    Where electron e owns element e along one of them, the derivatives by e are those of that element, and nothing is
-    added up; blocks that do not vary along them are summed before they get their rows. Others, and small arrays, whose
-    sums XLA fuses into fewer kernels, are summed with a mask (``densify``), zeros and all.
-    """
-    source, axes = node.operands[0], integers(node.attributes["dimensions"])
-    blocks = [(owner, jet.block(number, state.coordinates)) for number, owner in enumerate(jet.owners or ())]
-    apart = _starts_at_zero(state, node) and all(_is_apart(owner, axes, jet.shape) for owner, _ in blocks)
-    if not apart or math.prod(jet.shape[1:]) < _LARGE:
-        return _reduced(state, node, "add", densify(jet, state.coordinates))
-    value = state.run(node, {source: jet.value})
-    laplacian = None if jet.laplacian is None else state.run(node, {source: jet.laplacian})
-    parts = []
-    for owner, rows in blocks:
-        if _varies(owner, axes):
-            parts.append(_by_element(rows, owner, axes, state.coordinates))
-        else:
-            summed = jax.vmap(lambda part: state.run(node, {source: part}))(rows)
-            block = Jet(value, None, summed, (np.squeeze(owner, axes),))
-            parts.append(densify(block, state.coordinates).jacobian)
-    return Jet(value, laplacian, sum_of(parts), None)
-
-
-def _varies(owner: Owner, axes: tuple[int, ...]) -> bool:
-    return any(owner.shape[axis] > 1 for axis in axes)
-
-
-def _is_apart(owner: Owner, axes: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """True if ``owner`` does not vary along ``axes``, or along one of them alone, by consecutive electrons."""
-    if not _varies(owner, axes):
-        return True
-    return consecutive(owner) is not None and all(n in (1, m) for n, m in zip(owner.shape, shape, strict=True))
-
-
-def _by_element(rows: Any, owner: Owner, axes: tuple[int, ...], coordinates: Coordinates) -> Any:
-    """[K, *S without ``axes``] of the rows [c, *S] of a block with an electron for each element along one of these."""
-    (along,) = (axis for axis in axes if owner.shape[axis] > 1)
-    others = tuple(1 + axis for axis in axes if axis != along)
-    moved = 1 + along - sum(axis < 1 + along for axis in others)
-    summed = lax.reduce(rows, np.zeros((), rows.dtype), lax.add, others) if others else rows
-    first = consecutive(owner)
-    assert first is not None
-    of_each = of_electrons(jnp.moveaxis(summed, moved, 0), first, coordinates)
-    return of_each.reshape(coordinates.count, *of_each.shape[2:])
-
-
-def _starts_at_zero(state: State, node: Node) -> bool:
-    initial = state.environment[node.operands[1]]
-    return isinstance(initial, np.ndarray) and not initial.any()
-
-
 def _reduced(state: State, node: Node, name: str, jet: Jet) -> Jet:
     """The reduction of ``jet`` over axes along which its owners do not vary."""
-    source, axes = node.operands[0], integers(node.attributes["dimensions"])
+    (source, start), axes = node.operands, integers(node.attributes["dimensions"])
     owners = None if jet.owners is None else tuple(minimal(np.squeeze(owner, axes)) for owner in jet.owners)
     has_laplacian = jet.laplacian is not None
-    if name == "add" and _starts_at_zero(state, node):
+    if name == "add" and isinstance(initial := state.environment[start], np.ndarray) and not initial.any():
         stack = jax.vmap(lambda part: state.run(node, {source: part}))(jet.stacked())
         return Jet.of_stack(stack, has_laplacian, owners)
     value = state.run(node, {source: jet.value})
