@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fusionlab.jax_setup import set_environment
-from tests import turns
+from tests import slowest, turns
 from tests.compiled import cache_with_shared_compiles, share_compiled_programs
 
 set_environment()
@@ -58,6 +58,7 @@ FIRST = (
 @pytest.hookimpl(tryfirst=True)  # before the tests of a tier are chosen by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     turns.mark_turns(items, config.getoption(turns.OPTION))
+    slowest.mark_recorded(items)
     ranks = {Path(__file__).parent / name: rank for rank, name in enumerate(FIRST)}
     items.sort(key=lambda item: ranks.get(item.path, len(FIRST)))
 

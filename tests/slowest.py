@@ -1,8 +1,10 @@
-"""The tests that take longest, as a Markdown table: ``studies/slowest-tests.md`` is written by it.
+"""The tests that take longest: as a Markdown table, ``studies/slowest-tests.md``, and as the ids that the fast tier
+leaves to the slow one, ``tests/slow_tests.txt``.
 
     make test PYTEST_OPTIONS=--junit-xml=build/fast.xml
     make test-slow PYTEST_OPTIONS=--junit-xml=build/slow.xml
     python -m tests.slowest fast=build/fast.xml slow=build/slow.xml [--count 100] > studies/slowest-tests.md
+    python -m tests.slowest fast=build/fast.xml --leave-to-slow 5 >> tests/slow_tests.txt
 
 Seconds are of the wall, a test's fixtures included where it is the first that needs them.
 """
@@ -12,8 +14,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from xml.etree import ElementTree
+
+import pytest
+
+RECORD = Path(__file__).with_name("slow_tests.txt")
+"""A test of the slow tier per line, beside those that are marked: it took seconds where all were measured."""
 
 TITLE = """# The slowest tests of each tier
 
@@ -29,6 +37,30 @@ def seconds_of(path: Path) -> list[tuple[float, str, str]]:
         parts = case.get("classname", "").split(".")
         rows.append((float(case.get("time", "0")), "/".join(parts[1:]) + ".py", case.get("name", "")))
     return sorted(rows, reverse=True)
+
+
+def recorded() -> set[str]:
+    """The ids in ``RECORD``, without ``tests/``."""
+    return {line for line in RECORD.read_text().splitlines() if line and not line.startswith("#")}
+
+
+def mark_recorded(items: Iterable[pytest.Item]) -> None:
+    """Mark the tests of ``RECORD`` ``slow``. Those of the versions of JAX stay: the slow tier has one version."""
+    slow = recorded()
+    for item in items:
+        if item.nodeid.removeprefix("tests/") in slow and item.get_closest_marker("versions") is None:
+            item.add_marker("slow")
+
+
+def ids_from(path: Path, least_s: float) -> list[str]:
+    """The ids of the tests in a JUnit file that took at least ``least_s``, without ``tests/``, in order."""
+    found = []
+    for case in ElementTree.parse(path).iter("testcase"):
+        if float(case.get("time", "0")) >= least_s and case.get("classname"):
+            folders = case.get("classname", "").split(".")[1:]
+            at = next(number for number, part in enumerate(folders) if part.startswith("test_")) + 1
+            found.append("::".join([f"{'/'.join(folders[:at])}.py", *folders[at:], case.get("name", "")]))
+    return sorted(found)
 
 
 def table(tier: str, rows: list[tuple[float, str, str]], count: int) -> str:
@@ -56,7 +88,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tiers", nargs="+", metavar="TIER=FILE.xml")
     parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--leave-to-slow", type=float, metavar="SECONDS", help="Print ids of tests that took as long.")
     given = parser.parse_args()
+    if given.leave_to_slow is not None:
+        ids = [one for word in given.tiers for one in ids_from(Path(word.partition("=")[2]), given.leave_to_slow)]
+        print(*(one for one in ids if one not in recorded()), sep="\n")
+        return
     parts = [TITLE]
     for word in given.tiers:
         tier, _, path = word.partition("=")

@@ -1,9 +1,10 @@
 """The table of the slowest tests, from a JUnit file."""
 
+import re
 from pathlib import Path
 
 from tests.conftest import FIRST
-from tests.slowest import seconds_of, table
+from tests.slowest import ids_from, recorded, seconds_of, table
 
 XML = """<testsuites><testsuite name="pytest">
 <testcase classname="tests.hlo.test_a" name="test_one[x|y]" time="2.0" />
@@ -23,3 +24,16 @@ def test_files_in_the_order_of_their_seconds_with_the_slowest_of_their_tests(tmp
 
 def test_the_files_that_are_begun_first_are_there():
     assert [name for name in FIRST if not (Path(__file__).parent / name).is_file()] == []
+
+
+def test_ids_of_those_that_took_long(tmp_path):
+    path = tmp_path / "fast.xml"
+    path.write_text(XML.replace("tests.test_b", "tests.hlo.test_b.TestThat"))
+    assert ids_from(path, 2.0) == ["hlo/test_a.py::test_one[x|y]", "hlo/test_b.py::TestThat::test_two"]
+
+
+def test_the_tests_that_are_left_to_the_slow_tier_are_there():
+    folder = Path(__file__).parent
+    for each in recorded():
+        file, *_, name = each.partition("[")[0].split("::")
+        assert re.search(rf"\b{name}\b", (folder / file).read_text()), each
