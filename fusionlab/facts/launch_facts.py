@@ -106,7 +106,8 @@ class LaunchFacts(Facts):
         record, found = self.record, self.totals
         said = [counted(found.dynamic_launches, "launch", "launches")]
         said += [counted(self.counts.dynamic_copies, "copy", "copies")]
-        error = "" if self.kernels is None else error_words(error_of(row.model_source for row in self.rows))
+        sources = [row.model_source for row in self.rows if row.dynamic_launches]
+        error = "" if self.kernels is None else error_words(error_of(sources))
         said += [] if found.model_us is None else [f"{time_words(found.model_us)}{error} (model)"]
         said += [] if record.temp_bytes is None else [f"{size_words(record.temp_bytes)} of temp memory"]
         line = f"{record.name} on {record.target}: {', '.join(said)}"
