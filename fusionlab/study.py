@@ -47,7 +47,6 @@ from fusionlab.passes.interface import (
 )
 from fusionlab.passes.pipeline import Observer, parse_pipeline, print_pipeline, resolved_pipeline, run_pipeline
 from fusionlab.passes.refusals import Ground, Refusal
-from fusionlab.passes.split_fusions import SplitFusions, numbers_in
 from fusionlab.workload import Workload
 
 Progress = Callable[[str], None]
@@ -270,8 +269,7 @@ class CandidateCosts:
         )
 
     def kernels(self, candidate: Program) -> KernelFigures:
-        """The figures by the code of the candidate's kernels; over-fusions have numbers where it is marked
-        (``split_fusions.marked``)."""
+        """The figures by the code of the candidate's kernels."""
         with self._timed(candidate, "kernels"):
             made = compiled(candidate, self.given, ptx=True)
             table = kernel_table(made)
@@ -285,7 +283,7 @@ class CandidateCosts:
                 Overfused(
                     one.row.name,
                     one.parts[0].source or one.place,
-                    tuple(numbers_in(part.op_name for part in one.parts)),
+                    tuple(part.op_name for part in one.parts),
                     one.lost_us,
                 )
                 for one in over
@@ -333,13 +331,13 @@ def undo_worse(
     """``steps`` without the passes that make the program worse on the target (``Figures.why_worse_than``).
 
     Single passes are measured only if all together are worse; those after an undone one run again. Where the rest is
-    still worse than ``original``, or XLA cannot compile it, all are undone. Where fusions were split, time is that by
-    the code of kernels.
+    still worse than ``original``, or XLA cannot compile it, all are undone. Where a pass that applied goes by the
+    code of kernels (``Pass.by_code``), time is that of the code.
     """
     final = _together(original, steps)
     if not final.applied:
         return list(steps), ()
-    by_code = any(isinstance(pass_, SplitFusions) and made.applied for pass_, made in steps)
+    by_code = any(pass_.by_code and made.applied for pass_, made in steps)
     costs = CandidateCosts(replace(given, progress=lambda line: None), by_code=by_code)
     started_as = costs.figures(original)
     worse = _why_worse(costs, final, started_as)

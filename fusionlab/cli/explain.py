@@ -56,13 +56,9 @@ def explain_over_fused(source: Source, given: Circumstances, console: Console) -
 
     InputError: there is no code of kernels, for the CPU and of HLO text.
     """
-    from fusionlab.facts.interface import no_code
     from fusionlab.facts.kernel_facts import KernelFacts
-    from fusionlab.hlo.optimised.saved import HloFile
     from fusionlab.report.tables import note
 
-    if given.target.kind == "cpu" or isinstance(source, HloFile):
-        raise no_code(source.name, given.target.name)
     made = make(source, given, ptx=True)
     found = KernelFacts.of(made.compiled, made.notes)
     console.print(found.over_fusion_verdict, style="bold", soft_wrap=True, markup=False)

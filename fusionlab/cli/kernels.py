@@ -26,13 +26,9 @@ def command(
     source: dict[str, Any], kernel: str | None, top: int, console: Console, where: dict[str, Any]
 ) -> dict[str, Any]:
     """Show why kernels are slow, by op and source line."""
-    from fusionlab.facts.interface import no_code
     from fusionlab.facts.kernel_facts import KernelFacts
-    from fusionlab.hlo.optimised.saved import HloFile
 
     loaded, given, _ = load_facts(source, **where)
-    if given.target.kind == "cpu" or isinstance(loaded, HloFile):
-        raise no_code(loaded.name, given.target.name)
     made = make(loaded, given, ptx=True)
     found = KernelFacts.of(made.compiled, made.notes)
     return _print_all(found, top, console) if kernel is None else _print_one(found, kernel, console)

@@ -200,11 +200,15 @@ def make(
 ) -> CompiledSource:
     """Lower and compile for ``given.target`` (from the cache if possible); HLO text is taken as it is.
 
-    ``dump``, ``fusions`` and ``ptx`` are as for ``compile_program``.
+    ``dump``, ``fusions`` and ``ptx`` are as for ``compile_program``. InputError for ``ptx`` where there is no code of
+    kernels: for the CPU, and of HLO text.
     """
+    from fusionlab.facts.interface import no_code
     from fusionlab.hlo.optimised.saved import HloFile
     from fusionlab.study import compiled, lower
 
+    if ptx and (given.target.kind == "cpu" or isinstance(source, HloFile)):
+        raise no_code(source.name, given.target.name)
     if isinstance(source, HloFile):
         return _of_text(source, given.target)
     program = lower(source, given)

@@ -21,7 +21,7 @@ from fusionlab.device_code.ptx import UNITS, PtxKernel, parse_ptx
 from fusionlab.device_code.requests import Requests
 from fusionlab.device_code.warps import Access, Grid, WarpTrace, trace
 from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
-from fusionlab.ledger.ledger import LaunchSite, launches
+from fusionlab.ledger.ledger import LaunchSite, Reading
 from fusionlab.ledger.model_time import CODE
 from fusionlab.ledger.thunks import parse_thunks
 from fusionlab.ledger.traffic import reads_of
@@ -195,15 +195,19 @@ class _Placed:
     dynamic_shared_bytes: int
 
 
-def kernel_table(compiled: Compiled) -> KernelTable:
-    """Every launch site of ``compiled`` that runs, with the facts of its kernel. Each kernel is looked at once."""
+def kernel_table(compiled: Compiled, reading: Reading | None = None) -> KernelTable:
+    """Every launch site of ``compiled`` that runs, with the facts of its kernel. Each kernel is looked at once.
+
+    A ``reading`` of ``compiled`` saves another one.
+    """
+    reading = Reading(compiled) if reading is None else reading
     kernels = {one.name: one for one in parse_ptx(compiled.ptx)}
     resources = resources_of(kernels.values())
     placed, by_id = _placements(compiled)
     traces: dict[str, WarpTrace] = {}
     rows, without, every = list[KernelRow](), list[LaunchRow](), list[LaunchRow]()
-    sites = (one for one in launches(compiled) if not one.is_copy)
-    for site, launch in zip(sites, launch_rows(compiled, tiles=True), strict=True):
+    sites = (one for one in reading.launches if not one.is_copy)
+    for site, launch in zip(sites, launch_rows(compiled, reading=reading, tiles=True), strict=True):
         found = _placed(site, placed, by_id)
         if found is not None and found.kernel in kernels:
             kernel = kernels[found.kernel]
@@ -218,19 +222,20 @@ def kernel_table(compiled: Compiled) -> KernelTable:
     return KernelTable(tuple(rows), tuple(without), tuple(every))
 
 
-def entries_by_launch(compiled: Compiled) -> dict[str, str]:
-    """The HLO name of each launch site that runs to the PTX entry of its kernel, which identical fusions share.
+def kernels_by_launch(compiled: Compiled, reading: Reading | None = None) -> dict[str, PtxKernel]:
+    """The HLO name of each launch site that runs to the PTX of its kernel, which identical fusions share.
 
-    By name where XLA's list has no kernels. Launches without PTX are not in it.
+    By name where XLA's list has no kernels. Launches without PTX are not in it. A ``reading`` of ``compiled`` saves
+    another one.
     """
-    entries = {one.name: one.name for one in parse_ptx(compiled.ptx)}
+    kernels = {one.name: one for one in parse_ptx(compiled.ptx)}
     placed, by_id = _placements(compiled)
-    found = dict[str, str]()
-    for site in launches(compiled):
+    found = dict[str, PtxKernel]()
+    for site in (Reading(compiled) if reading is None else reading).launches:
         where = _placed(site, placed, by_id)
-        entry = where.kernel if where is not None else _by_name(site.hlo_name, entries)
-        if site.dynamic and not site.is_copy and entry in entries:
-            found[site.hlo_name] = entry
+        kernel = kernels.get(where.kernel) if where is not None else _by_name(site.hlo_name, kernels)
+        if site.dynamic and not site.is_copy and kernel is not None:
+            found[site.hlo_name] = kernel
     return found
 
 

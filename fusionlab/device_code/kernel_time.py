@@ -1,4 +1,4 @@
-"""The time of a kernel by what its code does, and the least that its operands and results take.
+"""A model of the time of a kernel, from counts of its executed code.
 
     t = launch + (m^p + l^p + r^p + i^p)^(1/p)
 

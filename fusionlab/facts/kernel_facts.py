@@ -92,6 +92,13 @@ class KernelFacts(Facts):
         return least if launch.model_us is None else min(least, launch.model_us)
 
     @cached_property
+    def _floors_us(self) -> float | None:
+        """The sum of ``floor_us`` over all launches."""
+        if self.ceilings is None:
+            return None
+        return sum(self.floor_us(one) or 0.0 for one in self.launches)
+
+    @cached_property
     def distances(self) -> tuple[tuple[LaunchRow, float], ...]:
         """Microseconds of every launch beyond its floor, the farthest first."""
         found = [(one, one.model_us - (self.floor_us(one) or 0.0)) for one in self.launches if one.model_us is not None]
@@ -126,9 +133,8 @@ class KernelFacts(Facts):
     @property
     def limit(self) -> str:
         """The time by the model, the floor of the kernels, and the kernels that hold half of the distance."""
-        if self.model_us is None or self.ceilings is None:
+        if self.model_us is None or self._floors_us is None:
             return "no modelled time: the rates of this target are not known"
-        floor = sum(self.floor_us(one) or 0.0 for one in self.launches)
         total, held = sum(max(0.0, beyond) for _, beyond in self.distances), 0.0
         names = list[str]()
         for one, beyond in self.distances:
@@ -138,9 +144,8 @@ class KernelFacts(Facts):
             names.append(one.name)
         most = ", ".join(names[:_NAMED]) + ", ..." * (len(names) > _NAMED)
         said = f"{time_words(self.model_us)}{error_words(self.model_error)} by model; "
-        said += f"{time_words(floor)} if every kernel reached memory's or arithmetic's rate; "
-        said += f"half of the distance: {counted(len(names), 'kernel', 'kernels')} ({most})"
-        return said if names else said.partition("; half")[0]
+        said += f"{time_words(self._floors_us)} if every kernel reached memory's or arithmetic's rate"
+        return f"{said}; half of the distance: {counted(len(names), 'kernel', 'kernels')} ({most})" if names else said
 
     @property
     def over_fusion_verdict(self) -> str:
@@ -236,10 +241,9 @@ class KernelFacts(Facts):
 
     def record(self, row: KernelRow) -> dict[str, Any]:
         """One kernel, ready for ``json.dumps``."""
-        floor = self.floor_us(row.launch)
         return {
             **row.to_json(),
-            "floor_us": floor,
+            "floor_us": self.floor_us(row.launch),
             "findings": [dataclasses.asdict(one) for one in self.findings[row.name]],
         }
 
@@ -252,7 +256,7 @@ class KernelFacts(Facts):
             "assembler": self.assembler,
             "model_us": self.model_us,
             "model_error": self.model_error,
-            "floor_us": None if self.ceilings is None else sum(self.floor_us(one) or 0.0 for one in self.launches),
+            "floor_us": self._floors_us,
             "program_floor_us": self.program_floor_us,
             "over_fusions": [one.to_json() for one in self.over_fusions],
             "kernels": self.records(),

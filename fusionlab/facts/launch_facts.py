@@ -67,7 +67,7 @@ class LaunchFacts(Facts):
             require_code(compiled)
         reading = Reading(compiled)
         record = ledger_record(compiled, reading, memory_known=program is not None)
-        table = kernel_table(compiled) if kernels else None
+        table = kernel_table(compiled, reading) if kernels else None
         if table is not None:
             record = dataclasses.replace(record, rows=table.launches)
         return LaunchFacts(

@@ -11,7 +11,6 @@ from fusionlab.codegen.targets import load_target, target_names
 from fusionlab.errors import InputError, unknown
 from fusionlab.facts.diff_facts import DiffFacts
 from fusionlab.facts.fusion_facts import FusionFacts
-from fusionlab.facts.interface import no_code
 from fusionlab.facts.kernel_facts import KernelFacts
 from fusionlab.facts.launch_facts import LaunchFacts
 from fusionlab.facts.memory_facts import MemoryFacts
@@ -67,8 +66,6 @@ def kernels(function: Any, /, *args: Any, target: str = "a100", **named: Any) ->
     The arguments are as for ``launches``. InputError also for the CPU, whose code is no kernels. Without ``ptxas``
     (the extra ``kernels``) registers and spills are not known.
     """
-    if target == "cpu":
-        raise no_code(str(getattr(function, "__name__", "function")), target)
     return KernelFacts.of(_compiled(function, args, named, target, ptx=True)[1])
 
 

@@ -16,7 +16,7 @@ _Places = dict[str, tuple[int, int]]
 def sort_copies(module: HloModule, assignment: str) -> dict[str, int]:
     """The name of each sort that runs by itself, or as the root of a fusion, to the number of its copies.
 
-    None without an ``assignment``.
+    Empty without an ``assignment``.
     """
     places, found = places_of(assignment), dict[str, int]()
     if not places:

@@ -144,13 +144,12 @@ class Figures:
 
 @dataclass(frozen=True)
 class Overfused:
-    """A kernel that computes some ops several times: ``numbers`` are theirs where the module marks them
-    (``split_fusions.marked``), ``lost_us`` what it loses by the model, in all runs; ``place`` is the source line, or
-    the op where none is known."""
+    """A kernel that computes some ops several times: ``op_names`` are theirs in HLO, ``lost_us`` what it loses by the
+    model, in all runs; ``place`` is the source line, or the op where none is known."""
 
     kernel: str
     place: str
-    numbers: tuple[int, ...]
+    op_names: tuple[str, ...]
     lost_us: float
 
 
@@ -203,6 +202,8 @@ class Pass(ABC):
     """A rewrite. Subclasses are frozen dataclasses whose fields, all with defaults, are the options."""
 
     name: ClassVar[str]
+    by_code: ClassVar[bool] = False
+    """Whether the time that it gains is that of the kernels' code, which the roofline of the program does not have."""
 
     @abstractmethod
     def run(self, program: Program, setting: Setting) -> Result:

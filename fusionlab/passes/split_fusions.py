@@ -13,7 +13,7 @@ requires: an absent GPU of a known compute capability as target, where the model
 exact: bitwise per op (XLA may sum in another order where it fuses in another way).
 hopes: the reads and the arithmetic of what is computed again, for the bytes of one more result and a launch.
 
-Kernels are taken by what the model says that they lose, those from one source line together. A split is kept if the
+Kernels are tried in the order of their modelled loss, those of one source line together. A split is kept if the
 program's modelled time falls by ``gain`` (by default 3 %: the model was tested on the order of variants that differ by
 more), it holds at most ``memory`` more at once (both are shares), and there are at most ``launches`` more.
 """
@@ -55,6 +55,7 @@ class SplitFusions(Pass):
     at: str = ""
 
     name: ClassVar[str] = "split-fusions"
+    by_code: ClassVar[bool] = True
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Put barriers behind the ops ``at``, or behind those that the model of time names."""
@@ -200,7 +201,7 @@ def _groups(found: Iterable[Overfused], held: Collection[int]) -> list[tuple[int
     numbers: dict[str, set[int]] = defaultdict(set)
     for one in found:
         lost[one.place] += one.lost_us
-        numbers[one.place].update(number for number in one.numbers if number in held)
+        numbers[one.place].update(number for number in numbers_in(one.op_names) if number in held)
     order = sorted(lost, key=lambda place: -lost[place])
     return [tuple(sorted(numbers[place])) for place in order if numbers[place]]
 

@@ -207,24 +207,27 @@ class _Trials:
 
 
 def _returning(older: Side, newer: Side, gaps: _Gaps, trials: _Trials) -> tuple[str, int, dict[str, _Named]]:
-    """What makes an older figure return on the newer side."""
-    tried = candidates(older, newer)
-    made = trials.of(newer, tried)
-    return RETURNS, len(tried), {name: _reaching(name, gaps[name], tried, made, older.figures) for name in gaps}
+    """A pass or a flag of ``candidates`` that makes an older figure return on the newer side."""
+    return RETURNS, *_tried(newer, candidates(older, newer), gaps, older.figures, trials)
 
 
 def _gone(older: Side, newer: Side, gaps: _Gaps, trials: _Trials) -> tuple[str, int, dict[str, _Named]]:
     """Passes that only the older side runs, without which it has a newer figure."""
     tried = [_without(name, older.flags) for name in older.passes if name not in newer.passes]
-    made = trials.of(older, tried)
-    return GONE, len(tried), {name: _reaching(name, gaps[name][::-1], tried, made, newer.figures) for name in gaps}
+    return GONE, *_tried(older, tried, {name: gap[::-1] for name, gap in gaps.items()}, newer.figures, trials)
 
 
 def _switched(older: Side, newer: Side, gaps: _Gaps, trials: _Trials) -> tuple[str, int, dict[str, _Named]]:
     """Any switch that makes an older figure return on the newer side."""
-    tried = switches(newer)
-    made = trials.of(newer, tried)
-    return RETURNS, len(tried), {name: _reaching(name, gaps[name], tried, made, older.figures) for name in gaps}
+    return RETURNS, *_tried(newer, switches(newer), gaps, older.figures, trials)
+
+
+def _tried(
+    side: Side, tried: Sequence[Candidate], gaps: _Gaps, wanted: Figures, trials: _Trials
+) -> tuple[int, dict[str, _Named]]:
+    """The number of ``tried``, and those of them by which that side has the ``wanted`` figure of each gap."""
+    made = trials.of(side, tried)
+    return len(tried), {name: _reaching(name, gap, tried, made, wanted) for name, gap in gaps.items()}
 
 
 def _alike(older: Side, newer: Side, gaps: _Gaps, trials: _Trials) -> tuple[str, int, dict[str, _Named]]:

@@ -18,17 +18,20 @@ from typing import Any
 from fusionlab.codegen.cache import CompileCache
 from fusionlab.codegen.compile import Compiled
 from fusionlab.codegen.targets import Target
-from fusionlab.device_code.kernel_rows import entries_by_launch
-from fusionlab.device_code.ptx import parse_ptx
+from fusionlab.device_code.kernel_rows import kernels_by_launch
+from fusionlab.device_code.ptx import PtxKernel
 from fusionlab.errors import CompileError
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.changes import LedgerDiff, compare_ledgers
 from fusionlab.ledger.launch_rows import LaunchRow
+from fusionlab.ledger.ledger import Reading
 from fusionlab.ledger.saved import LedgerRecord, ledger_record
 from fusionlab.versions.causes import GONE, RETURNS, Cause, Figures, Side, causes, differing, listed
 from fusionlab.versions.compiling import Options, compile_apart, compiles, default_options, require_comparable
 from fusionlab.versions.environments import JaxEnvironment, NoEnvironment, environment
 
+FIGURES = ("launches", "copies", "bytes", "temp_bytes", "model_us", "cas_loops")
+"""The names of the figures of a version."""
 Progress = Callable[[str], None]
 _SILENT: Progress = lambda line: None  # noqa: E731 - the default of a parameter
 _MOST_SWITCHED_OPS = 500
@@ -86,8 +89,7 @@ class VersionRow:
             "launch_source": self.record.launch_source if self.record else None,
             "compile_s": self.compile_s if self.record else None,
         }
-        names = ("launches", "copies", "bytes", "temp_bytes", "model_us", "cas_loops")
-        figures = {name: self.figures.get(name) for name in names}
+        figures = {name: self.figures.get(name) for name in FIGURES}
         loops = None if self.cas_loops is None else [asdict(one) for one in self.cas_loops]
         return {**known, **figures, "cas_loops": loops}
 
@@ -188,8 +190,9 @@ def _row(
 def row_of(version: str, compiled: Compiled) -> VersionRow:
     """The figures of one compile, by the same models for every version."""
     alike = alike_in_all_versions(compiled)
-    record = ledger_record(alike)
-    return VersionRow(version, record, "", compiled.compile_s, _cas_loops(alike, record))
+    reading = Reading(alike)
+    record = ledger_record(alike, reading)
+    return VersionRow(version, record, "", compiled.compile_s, _cas_loops(alike, record, reading))
 
 
 def alike_in_all_versions(compiled: Compiled) -> Compiled:
@@ -202,17 +205,16 @@ def alike_in_all_versions(compiled: Compiled) -> Compiled:
     )  # fmt: skip
 
 
-def _cas_loops(compiled: Compiled, record: LedgerRecord) -> tuple[CasLoop, ...] | None:
+def _cas_loops(compiled: Compiled, record: LedgerRecord, reading: Reading) -> tuple[CasLoop, ...] | None:
     if not compiled.ptx:
         return None
-    with_cas = {
-        kernel.name
-        for kernel in parse_ptx(compiled.ptx)
-        if any(one.operation == "cas" and one.access == "atomic" for one in kernel.instructions)
-    }
-    entries = entries_by_launch(compiled)
-    rows = [row for row in record.rows if row.dynamic_launches and entries.get(row.name) in with_cas]
+    looping = {name for name, kernel in kernels_by_launch(compiled, reading).items() if _has_cas(kernel)}
+    rows = [row for row in record.rows if row.dynamic_launches and row.name in looping]
     return tuple(CasLoop(row.name, *_updating(row), row.dynamic_launches) for row in rows)
+
+
+def _has_cas(kernel: PtxKernel) -> bool:
+    return any(one.operation == "cas" and one.access == "atomic" for one in kernel.instructions)
 
 
 def _updating(row: LaunchRow) -> tuple[str, str]:

@@ -34,7 +34,7 @@ def figures_by_code(program):
     if "stablehlo.optimization_barrier" in program.text:
         return KernelFigures(1.0, 1, 1, ())
     sums = re.findall(rf"reduce_sum/{MARK}(\d+)", program.text)
-    found = (Overfused("kernel", "reduce_sum", (int(sums[0]),), 1.0),) if sums else ()
+    found = (Overfused("kernel", "reduce_sum", (f"reduce_sum/{MARK}{sums[0]}",), 1.0),) if sums else ()
     return KernelFigures(2.0, 1, 1, found)
 
 

@@ -15,7 +15,7 @@ import pytest
 from fusionlab.codegen.cache import CompileCache
 from fusionlab.codegen.compile import Memory, compile_program
 from fusionlab.codegen.targets import load_target
-from fusionlab.device_code.kernel_rows import entries_by_launch
+from fusionlab.device_code.kernel_rows import kernels_by_launch
 from fusionlab.errors import CompileError, InputError
 from fusionlab.facts.drift_facts import DriftFacts, cause_words
 from fusionlab.hlo.program import Program
@@ -355,9 +355,11 @@ def test_equal_scatters_are_a_loop_each():
     if not loops:
         pytest.skip("this XLA writes no loop of compare-and-swap")
     assert len(loops) == 3
-    assert len({entries_by_launch(compiled)[one.kernel] for one in loops}) == 1
-    by_name = entries_by_launch(dataclasses.replace(compiled, thunk_sequence="", captured_thunks=""))
-    assert [by_name[one.kernel] for one in loops] == [entries_by_launch(compiled)[one.kernel] for one in loops]
+    assert len({kernels_by_launch(compiled)[one.kernel].name for one in loops}) == 1
+    by_name = kernels_by_launch(dataclasses.replace(compiled, thunk_sequence="", captured_thunks=""))
+    assert [by_name[one.kernel].name for one in loops] == [
+        kernels_by_launch(compiled)[one.kernel].name for one in loops
+    ]
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,8 @@ def versions_svg(found: Drift) -> str:
         f'<rect width="{_WIDTH}" height="{height}" fill="white"/>',
         f'<text x="{_LEFT}" y="24" font-size="15" font-weight="bold">{escape(title)}</text>',
     ]
-    for at, (name, words, colour, told) in enumerate(_PANELS):
-        lines += _panel(found.rows, name, words, colour, told, _TOP + at * (_PANEL + _GAP) + _GAP / 2)
+    for at, (name, words, colour, label) in enumerate(_PANELS):
+        lines += _panel(found.rows, name, words, colour, label, _TOP + at * (_PANEL + _GAP) + _GAP / 2)
     lines += _axis(found.rows, height - _BOTTOM)
     return "\n".join([*lines, "</svg>"]) + "\n"
 
@@ -42,7 +42,7 @@ def _x(at: int, count: int) -> float:
 
 
 def _panel(
-    rows: Sequence[VersionRow], name: str, words: str, colour: str, told: Callable[[float], str], top: float
+    rows: Sequence[VersionRow], name: str, words: str, colour: str, label: Callable[[float], str], top: float
 ) -> Iterator[str]:
     values = [row.figures.get(name) for row in rows]
     most, bottom = max((value for value in values if value is not None), default=0.0) or 1.0, top + _PANEL
@@ -57,7 +57,7 @@ def _panel(
     yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
     for x, y, value in points:
         yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>'
-        yield f'<text x="{x:.1f}" y="{y - 8:.1f}" text-anchor="middle">{escape(told(value))}</text>'
+        yield f'<text x="{x:.1f}" y="{y - 8:.1f}" text-anchor="middle">{escape(label(value))}</text>'
 
 
 def _axis(rows: Sequence[VersionRow], top: float) -> Iterator[str]:
