@@ -57,8 +57,8 @@ FIRST = (
 
 @pytest.hookimpl(tryfirst=True)  # before the tests of a tier are chosen by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    turns.mark_turns(items, config.getoption(turns.OPTION))
     slowest.mark_recorded(items)
+    turns.mark_turns(items, config.getoption(turns.OPTION))
     ranks = {Path(__file__).parent / name: rank for rank, name in enumerate(FIRST)}
     items.sort(key=lambda item: ranks.get(item.path, len(FIRST)))
 

@@ -32,7 +32,7 @@ def test_ids_of_those_that_took_long(tmp_path):
     assert ids_from(path, 2.0) == ["hlo/test_a.py::test_one[x|y]", "hlo/test_b.py::TestThat::test_two"]
 
 
-def test_the_tests_that_are_left_to_the_slow_tier_are_there():
+def test_the_recorded_tests_are_there():
     folder = Path(__file__).parent
     for each in recorded():
         file, *_, name = each.partition("[")[0].split("::")
