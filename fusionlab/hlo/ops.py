@@ -73,7 +73,13 @@ TARGET_FAMILIES: tuple[tuple[str, str], ...] = (
 )
 """Custom-call target (a whole match) to family; the first row that matches wins."""
 
-LU_TARGETS = ("cusolver_getrf_ffi", "hipsolver_getrf_ffi", *(f"lapack_{kind}getrf_ffi" for kind in "sdcz"))
+
+def library_calls(routine: str) -> tuple[str, ...]:
+    """The custom calls of a routine of LAPACK: cuSOLVER's, hipSOLVER's, and LAPACK's own in four precisions."""
+    return (f"cusolver_{routine}_ffi", f"hipsolver_{routine}_ffi", *(f"lapack_{kind}{routine}_ffi" for kind in "sdcz"))
+
+
+LU_TARGETS = library_calls("getrf")
 """Custom calls of LU factorisations: their results are the factors, the exchanges (1-based) and an info vector."""
 TRSM_TARGETS = tuple(f"lapack_{kind}trsm_ffi" for kind in "sdcz")
 """Custom calls of triangular solves."""

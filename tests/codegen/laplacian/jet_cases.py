@@ -206,6 +206,9 @@ CASES: list[tuple[str, Any, tuple[Any, ...]]] = [
     # Linear algebra.
     ("blocks", lambda x, u: sum(jnp.linalg.slogdet(jnp.einsum("bnf,fdm->bdnm", part, u[:, :, :2]))[1].sum(1)
                                 for part in (h(x)[:, :2], h(x)[:, 2:])), (MANY,)),
+    ("factorisations", lambda x: (lambda a: (jnp.linalg.cholesky(a), jnp.linalg.eigvalsh(a),
+                                             jnp.linalg.svd(a, compute_uv=False)))(
+        matrices(x) @ matrices(x).swapaxes(1, 2) + jnp.diag(jnp.arange(float(N)))), ()),
     ("solve", lambda x: (jnp.linalg.solve(matrices(x), h(x)), jnp.linalg.inv(matrices(x))), ()),
     # Complex numbers.
     ("complex-parts", lambda x: (lambda z: (z.real, z.imag, abs(z), (z.conj() * z[:, ::-1]).real))(

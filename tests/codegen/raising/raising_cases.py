@@ -183,6 +183,21 @@ CASES: list[tuple[str, Any, tuple[Any, ...]]] = [
     ("slogdet", jnp.linalg.slogdet, (SQUARE,)),
     ("slogdet-singular", jnp.linalg.slogdet, (np.ones((2, 3, 3), np.float32),)),
     ("lu", lambda a: jax.scipy.linalg.lu(a), (SQUARE[0],)),
+    *[
+        (f"{name}-{kind}", function, (array,))
+        for name, function in (
+            ("cholesky", lambda a: jnp.linalg.cholesky(a @ jnp.conj(a.mT) + jnp.eye(4))),
+            ("cholesky-upper", lambda a: jax.scipy.linalg.cholesky(a @ jnp.conj(a.mT) + jnp.eye(4))),
+            ("eigh", lambda a: jnp.linalg.eigh(a + jnp.conj(a.mT))),
+            ("qr", jnp.linalg.qr),
+            ("svd", jnp.linalg.svd),
+            ("svd-thin", lambda a: jnp.linalg.svd(a[..., :2], full_matrices=False)),
+            ("svd-values", lambda a: jnp.linalg.svd(a, compute_uv=False)),
+        )
+        for kind, array in (("real", SQUARE), ("complex", SQUARE + 1j * SQUARE[::-1]))
+    ],
+    ("cholesky-of-no-positive-matrix", lambda a: jnp.linalg.cholesky(-a),
+     (np.stack([np.eye(3), -np.eye(3)]).astype(np.float32),)),
     ("slogdet-complex", lambda a: jnp.linalg.slogdet(a + 1j * a[::-1]), (SQUARE,)),
     ("solve-complex", lambda a: jnp.linalg.solve(a + 1j * a[::-1], a), (SQUARE,)),
     # Convolutions and transforms, selections in order.

@@ -19,7 +19,10 @@ from .raising_cases import CASES, REAL, with_place
 pytestmark = pytest.mark.versions
 
 # Lowered in another way on the CPU than for CUDA, so that the rules of both are run.
-BOTH_PLATFORMS = ("slogdet", "lu", "inverse", "solve", "argmax", "cumsum", "sort", "argsort")
+BOTH_PLATFORMS = (
+    *("slogdet", "lu", "inverse", "solve", "cholesky", "eigh", "qr", "svd"),
+    *("argmax", "cumsum", "sort", "argsort"),
+)
 # Where LAPACK's factorisation is tiled or threaded by shape, or where a rule is allowed to round in another way.
 ROUNDS = {"power-constant", "power-array-constant", "slogdet", "inverse", "lu"}
 NOT_FROM_JAX = {

@@ -1,26 +1,20 @@
 """Raising rules for custom calls that JAX itself emits, by target name. Any other target is opaque.
 
-Calling conventions are those of jaxlib's own lowering rules (``jax/_src/lax/linalg.py``): getrf returns 1-based pivots
-and an info vector that is negative only for an illegal argument; trsm passes BLAS characters as bytes.
+Calling conventions are those of jaxlib's own lowering rules (``jax/_src/lax/linalg.py``): trsm passes BLAS characters
+as bytes. Factorisations have a file of their own.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
+from fusionlab.codegen.raising.rules import factorisations
 from fusionlab.codegen.raising.rules.contraction import solved
 from fusionlab.codegen.raising.rules.rule import OpaqueCall, RaisedOp, Rule, ShardingLost
 from fusionlab.hlo.meshes import constrains_nothing
-from fusionlab.hlo.ops import LU_TARGETS, TRSM_TARGETS
-
-
-def _getrf(op: RaisedOp) -> list[Any]:
-    factors, pivots, _ = op.jax(lax.linalg.lu, op.operands[0])
-    return [factors, pivots + 1, op.jax(jnp.zeros, op.raising.shape(op.node.results[2]), np.int32)]
+from fusionlab.hlo.ops import TRSM_TARGETS
 
 
 def _pivots_to_permutation(op: RaisedOp) -> list[Any]:
@@ -44,7 +38,7 @@ def _annotation(op: RaisedOp) -> list[Any]:
 TARGETS: dict[str, Rule] = {
     "Sharding": _annotation,
     "cu_lu_pivots_to_permutation": _pivots_to_permutation,
-    **dict.fromkeys(LU_TARGETS, _getrf),
+    **factorisations.TARGETS,
     **dict.fromkeys(TRSM_TARGETS, _trsm),
 }
 

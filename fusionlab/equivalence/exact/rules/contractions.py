@@ -213,7 +213,7 @@ def _triangular_solve(node: Node) -> Formula:
     return formula
 
 
-_TARGETS: dict[str, Rule] = {
+TARGETS: dict[str, Rule] = {
     "Sharding": unchanged,
     "cu_lu_pivots_to_permutation": Computed(_pivots_to_permutation),
     **dict.fromkeys(LU_TARGETS, _getrf),
@@ -222,7 +222,7 @@ _TARGETS: dict[str, Rule] = {
 
 
 def _custom_call(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
-    return step_of(_TARGETS.get(node.call_target, uninterpreted), node, evaluator)(operands, environment)
+    return step_of(TARGETS.get(node.call_target, uninterpreted), node, evaluator)(operands, environment)
 
 
 RULES: dict[str, Rule] = {
