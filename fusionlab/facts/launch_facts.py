@@ -102,7 +102,7 @@ class LaunchFacts(Facts):
 
     @property
     def verdict(self) -> str:
-        """Launches, copies, time and memory, and the group with most launches, if there is one."""
+        """Launches at one trip of loops of unknown count, copies, time, memory, and the group with most launches."""
         record, found = self.record, self.totals
         said = [counted(found.dynamic_launches, "launch", "launches")]
         said += [counted(self.counts.dynamic_copies, "copy", "copies")]
@@ -110,6 +110,8 @@ class LaunchFacts(Facts):
         error = "" if self.kernels is None else error_words(error_of(sources))
         said += [] if found.model_us is None else [f"{time_words(found.model_us)}{error} (model)"]
         said += [] if record.temp_bytes is None else [f"{size_words(record.temp_bytes)} of temp memory"]
+        if loops := self.counts.unknown_trip_loops:
+            said[0] += f" at one trip of {counted(loops, 'loop', 'loops')} of unknown trip count"
         line = f"{record.name} on {record.target}: {', '.join(said)}"
         most = max((group.dynamic_launches for group in self.groups.values()), default=0)
         keys = [key for key, group in self.groups.items() if group.dynamic_launches == most]
@@ -161,7 +163,7 @@ class LaunchFacts(Facts):
         return (said,) if unknown else ()
 
     def _qualifications(self) -> list[str]:
-        found, counts, lines = self.totals, self.counts, list[str]()
+        found, lines = self.totals, list[str]()
         if self.on_gpu and found.tf32_flops:
             lines.append(self._tf32())
         by_xla = sum(row.dynamic_launches for row in self.rows if row.model_source == XLA)
@@ -169,8 +171,6 @@ class LaunchFacts(Facts):
             lines.append(f"{counted(by_xla, 'launch has', 'launches have')} XLA's estimate of time, not their code's")
         if unmodelled := found.unmodelled_us_launches:
             lines.append(f"{counted(unmodelled, 'launch has', 'launches have')} no modelled time")
-        if loops := counts.unknown_trip_loops:
-            lines.append(f"loops of unknown trip count, taken as one trip: {loops}")
         return [*lines, *control_lines(self.record.control_flow)]
 
     def _tf32(self) -> str:

@@ -50,6 +50,15 @@ def test_the_most_of_equal_groups_is_not_named():
     assert first.verdict.endswith("; most in sort (2 of 3)")
 
 
+def test_a_loop_of_unknown_trip_count_is_in_the_first_line():
+    def halved(x):
+        return jax.lax.while_loop(lambda y: y.sum() > 1, lambda y: jnp.sort(y, axis=0) / 2, x)
+
+    found = fusionlab.launches(halved, X, target="cpu")
+    assert f"{found.dynamic_launches} launches at one trip of 1 loop of unknown trip count, " in found.verdict
+    assert not any("unknown trip" in note for note in found.notes)
+
+
 def test_one_is_singular():
     found = fusionlab.launches(lambda x: jnp.tanh(x), X, target="cpu")
     assert found.dynamic_launches == 1
