@@ -30,7 +30,7 @@ class ValueNumbers(dict[Value, int]):
     def __init__(self, flat: Region, *, through_reshapes: bool = False, equal_loops: bool = False) -> None:
         super().__init__()
         self._through_reshapes, self._equal_loops = through_reshapes, equal_loops
-        self._reshaped: dict[int, tuple[int, str]] = {}
+        self._reshaped: dict[int, tuple[int, Hashable]] = {}
         self._fresh = itertools.count()
         self._known: dict[Hashable, int] = {}
         self.update((value, next(self._fresh)) for value in flat.arguments)
@@ -54,8 +54,8 @@ class ValueNumbers(dict[Value, int]):
 
     def _reshape(self, node: Node) -> int:
         """The number of the same elements in this shape, whatever the intermediate shapes."""
-        given, made = self[node.operands[0]], str(node.results[0].handle.type)
-        first, shape = self._reshaped.get(given, (given, str(node.operands[0].handle.type)))
+        given, made = self[node.operands[0]], _type_of(node.results[0])
+        first, shape = self._reshaped.get(given, (given, _type_of(node.operands[0])))
         if made == shape:
             return first
         number = self._numbered(("reshape", first, made))
@@ -91,17 +91,20 @@ class ValueNumbers(dict[Value, int]):
 
     def _key(self, node: Node) -> Hashable:
         for region in node.regions:  # combiners: their arguments are the same everywhere
-            self.update(
-                (a, self._numbered(("argument", at, str(a.handle.type)))) for at, a in enumerate(region.arguments)
-            )
+            self.update((a, self._numbered(("argument", at, _type_of(a)))) for at, a in enumerate(region.arguments))
             self._number(region.nodes)
         return (
             node.name,
             frozenset(node.attributes.items()),
             tuple(self[value] for value in node.operands),
-            tuple(str(value.handle.type) for value in node.results),
+            tuple(map(_type_of, node.results)),
             tuple(self[value] for region in node.regions for value in region.returns),
         )
+
+
+def _type_of(value: Value) -> Hashable:
+    """The type: its text takes longer to make than to compare all else."""
+    return value.type if value.is_array else str(value.handle.type)
 
 
 def simplified_view(module: ir.Module, prepare: Callable[[FunctionView], None] | None = None) -> FunctionView:

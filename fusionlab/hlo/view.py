@@ -80,7 +80,7 @@ class Value:
         """Shape and element type; ValueError for tokens, tuples and dynamic shapes."""
         return TensorType.of(self.handle.type)
 
-    @property
+    @cached_property
     def is_array(self) -> bool:
         """False for tokens, tuples and dynamic shapes."""
         try:
@@ -88,7 +88,7 @@ class Value:
         except ValueError:
             return False
 
-    @property
+    @cached_property
     def dtype(self) -> str:
         """Element type; "" for other types than arrays."""
         return self.type.dtype if self.is_array else ""

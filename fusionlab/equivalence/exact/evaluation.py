@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ from fusionlab.equivalence.exact.fusion import Fusion, Unit, fused
 from fusionlab.equivalence.exact.integers import Integers
 from fusionlab.equivalence.exact.rules import RULES
 from fusionlab.equivalence.exact.rules.elementwise import rare_comparison
-from fusionlab.equivalence.exact.rules.rule import Formula, step_of, uninterpreted
+from fusionlab.equivalence.exact.rules.rule import ByNode, Formula, uninterpreted
 from fusionlab.equivalence.exact.values import (
     Array,
     Drawn,
@@ -34,17 +35,18 @@ from fusionlab.hlo.view import FunctionView, Node, Region, Value, free_values, r
 
 @dataclass
 class Prepared:
-    """What is read from nodes and regions once: formulas, captured values, attributes as text, and the units of
-    regions, fused or not.
+    """What is read from nodes and regions once: formulas, captured values, attributes as text, constants, and the units
+    of regions, fused or not.
 
     ``unguarded`` are comparisons that are evaluated without random guards, ``rare`` those with random outcomes in some
     draws (``field.FieldWithGuards``)."""
 
-    formulas: dict[Node, Formula] = field(default_factory=dict)
+    formulas: dict[Node, tuple[Formula, list[Any], bool]] = field(default_factory=dict)
     free: dict[Region, list[Value]] = field(default_factory=dict)
     texts: dict[Node, str] = field(default_factory=dict)
     unguarded: set[Node] = field(default_factory=set)
     rare: set[Node] = field(default_factory=set)
+    _folded: dict[tuple[Node, int], tuple[Sequence[Held], list[Held]]] = field(default_factory=dict)
     _integers: dict[tuple[FunctionView, ...], Integers] = field(default_factory=dict)
     _units: dict[tuple[Region, bool], tuple[list[Unit], dict[Unit, list[Value]]]] = field(default_factory=dict)
 
@@ -53,6 +55,19 @@ class Prepared:
         if functions not in self._integers:
             self._integers[functions] = Integers.of(functions)
         return self._integers[functions]
+
+    def folded(
+        self, node: Node, arithmetic: Any, operands: Sequence[Held], fold: Callable[[], list[Held]]
+    ) -> list[Held]:
+        """What ``fold`` makes of the constant ``operands`` of ``node``, once for all evaluations modulo a prime."""
+        if not isinstance(arithmetic, PrimeField):
+            return fold()
+        before, found = self._folded.get((node, arithmetic.p), ((), None))
+        if found is None or any(a is not b for a, b in zip(before, operands, strict=True)):
+            found = fold()
+            if all(isinstance(held, Known) for held in found):
+                self._folded[node, arithmetic.p] = operands, found
+        return found
 
     def units_of(self, region: Region, fuses: bool) -> tuple[Sequence[Unit], Mapping[Unit, Sequence[Value]]]:
         """The units of ``region`` in order, and by unit the values that nothing after it needs."""
@@ -175,10 +190,10 @@ class Evaluator:
         if not node.regions and has_effect(node):
             raise Uncovered(f"{node.label}, which has an effect,", node.scope)
         rule = rare_comparison if node in self.prepared.rare else RULES.get(node.name, uninterpreted)
-        step = step_of(rule, node, self._for(node))
+        step = functools.partial(rule.choose(node) if isinstance(rule, ByNode) else rule, node, self._for(node))
         if node.operands or node.regions:
             return step
-        constants = step([], {})
+        constants = self.prepared.folded(node, self.arithmetic, (), lambda: step([], {}))
         return lambda operands, environment: constants
 
 

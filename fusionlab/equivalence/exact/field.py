@@ -108,6 +108,12 @@ def _power_table(p: int, exponent: float) -> Array:
 
 
 @functools.cache
+def _characters(p: int) -> Array:
+    """The quadratic characters [p]."""
+    return _power_table(p, (p - 1) // 2).astype(np.int8)
+
+
+@functools.cache
 def _powers_of_two(p: int) -> Array:
     """2**(e - 53) at e, for the exponents of float64, negative ones from the end."""
     exponents = [*range(1100), *range(-1100, 0)]
@@ -204,7 +210,7 @@ class PrimeField:
         self._reciprocal = 1.0 / p
         random = np.random.default_rng([p, 0])
         self.infinity, self.nan = (float(v) for v in random.integers(self.half // 2, self.half, 2))
-        self._order = _power_table(p, self.half).astype(np.int8)[None]
+        self._order = _characters(p)[None]
         self._is_steered = False
         self._senses = np.array([-1.0 if seed % 4 > 1 else 1.0 for seed in self.seeds])
 
@@ -265,7 +271,7 @@ class PrimeField:
         """The last result of ``code``, elementwise: what its operations are one by one, without arrays between them."""
         shape = np.broadcast_shapes(*(x.shape for x in operands))
         kind = np.result_type(*operands, np.float64)
-        arrays = [np.broadcast_to(x, shape) for x in operands]
+        arrays = [x if x.shape == shape else np.broadcast_to(x, shape) for x in operands]
         # In the order of axes that an operand has in memory, so that blocks of it are contiguous.
         layout = next((x.strides for x in operands if x.shape == shape and 0 not in x.strides), ())
         order = sorted(range(len(shape)), key=lambda axis: -layout[axis]) if layout else [*range(len(shape))]

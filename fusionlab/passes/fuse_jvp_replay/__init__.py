@@ -38,14 +38,13 @@ def derivation(flat: FunctionView, places: Sequence[Place], extent: int, deadlin
     try:
         for trial in trials(flat, places, extent, deadline, reasons):  # 1. directions, and the x and F that are tried
             with collected(reasons):
-                if (products := products_of(trial)) is None:  # 2.
-                    continue
-                before = len(reasons)
-                for tail, targets in weighed_tails(products, reasons):  # 3.
-                    with collected(reasons):
-                        return decision(products, tail, targets)  # 4., and 5. is ``emit.Emission`` of it
-                if len(reasons) == before:
-                    reasons.append(no_sum_of(products))
+                for products in products_of(trial):  # 2.
+                    before = len(reasons)
+                    for tail, targets in weighed_tails(products, reasons):  # 3.
+                        with collected(reasons):
+                            return decision(products, tail, targets)  # 4., and 5. is ``emit.Emission`` of it
+                    if len(reasons) == before:
+                        reasons.append(no_sum_of(products))
     except MemoryError as error:
         reason = f"{subject_of(places)} needs more memory than there is to be identified"
         raise Refusal(Ground.HOST_MEMORY, reason, is_final=True) from error

@@ -38,17 +38,21 @@ _MOST_ELEMENTS = 2**22
 
 @dataclass(frozen=True, eq=False)
 class UnitRows:
-    """A value whose axes ``first`` to ``end`` (excluded) count ``extent`` coordinates: every row is a unit vector.
+    """A value whose axes ``first`` to ``end`` (excluded) count coordinates: every row is a unit vector.
 
     ``places`` [trips or 1, *rows] are the coordinates in which they are 1; its axes but the first are those of the
     value that are no coordinates, of extent 1 where all rows along them are equal (walkers).
     """
 
     value: Value
-    extent: int
     first: int
     end: int
     places: Array
+
+    @property
+    def extent(self) -> int:
+        """The number of coordinates."""
+        return math.prod(self.value.type.shape[self.first : self.end])
 
     @property
     def rows(self) -> int:
@@ -226,7 +230,7 @@ def _seed(value: Value, array: Array) -> UnitRows | None:
                 rows = np.moveaxis(array, range(first + 1, end + 1), range(array.ndim - (end - first), array.ndim))
                 rows = rows.reshape(*rows.shape[: rows.ndim - (end - first)], count)
                 if (rows.sum(-1) == 1).all():
-                    return UnitRows(value, count, first, end, _merged(rows.argmax(-1)))
+                    return UnitRows(value, first, end, _merged(rows.argmax(-1)))
     return None
 
 

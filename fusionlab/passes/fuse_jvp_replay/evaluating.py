@@ -55,18 +55,19 @@ class Evaluation:
     large for all together is not for each.
     """
 
-    subject: str
-    deadline: float
-    x: Value
-    walkers: int
-    coordinates: Coordinates
-    inputs: list[Value]
-    marks: dict[int, Marks]
-    raising: Raising
-    one: Raising
-    subgradients: Mapping[Value, int]
-    prepared: Prepared
-    of_several: bool
+    def __init__(
+        self, subject: str, deadline: float, x: Value, walkers: int, coordinates: Coordinates, of_several: bool
+    ) -> None:
+        self.subject, self.deadline, self.prepared, self.of_several = subject, deadline, Prepared(), of_several
+        self.x, self.walkers, self.coordinates = x, walkers, coordinates
+        self.marks: dict[int, Marks] = {}
+
+    def take(
+        self, inputs: list[Value], marks: dict[int, Marks], few: Raising, one: Raising,
+        subgradients: Mapping[Value, int],
+    ) -> None:  # fmt: skip
+        """Evaluate functions of ``inputs``, raised at a few walkers, or at one."""
+        self.inputs, self.marks, self.raising, self.one, self.subgradients = inputs, marks, few, one, subgradients
 
     def view_of(
         self, results: Callable[..., Any], more: Sequence[tuple[int, ...]] = (), inputs: Sequence[Value] | None = None

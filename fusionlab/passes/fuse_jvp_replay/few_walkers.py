@@ -42,19 +42,23 @@ def resized(marks: Mapping[int, Marks], walkers: Sequence[int], few: int) -> dic
 
 
 def walker_marks(
-    flat: FunctionView, x: Value, leading: int, computing: Sequence[Node], inside: Sequence[Region]
-) -> dict[int, Marks]:
+    flat: FunctionView, x: Value, leading: int, computing: Sequence[Node], inside: Sequence[Region],
+    known: Mapping[int, Marks],
+) -> dict[int, Marks]:  # fmt: skip
     """The axes that count walkers along each of the ``leading`` axes of x that can be resized; Refusal where the others
     have too many.
 
     Along one that can, no op of ``computing`` depends on the batch position, and none of these or of the regions
-    ``inside`` loops mixes them along matrices.
+    ``inside`` loops mixes them along matrices. ``known`` are those of a program that computes more.
     """
     nodes = list(walk(computing))
     whole = [*nodes, *(node for region in inside for node in walk(region.nodes))]
     marks: dict[int, Marks] = {}
     kept, because = 1, Refusal(Ground.WALKERS_UNKNOWN, "their shapes do not show which axes count them")
     for axis, extent in enumerate(x.type.shape[:leading]):
+        if axis in known:
+            marks[axis] = known[axis]
+            continue
         if extent == 1 and leading > 1:
             continue
         found = walker_axes(flat, [(x, axis)])

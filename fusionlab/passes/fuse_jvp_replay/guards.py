@@ -8,6 +8,7 @@ have no counterpart among those of the value.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 
 from fusionlab.codegen.raising.rules.contraction import least_precise
 from fusionlab.equivalence.exact.coverage import indices_of
@@ -75,18 +76,33 @@ class TextGuards:
     """
 
     def __init__(self, flat: FunctionView, x: Value, cone: Sequence[Node], numbers: ValueNumbers, axes: Marks) -> None:
-        self._flat, self._x, self._cone, self._numbers, self._axes = flat, x, list(walk(cone)), numbers, axes
-        self._inputs = [x, *(a for a in flat.arguments if a is not x)]
-        self._discrete = DiscreteValues(flat, cone, x, self._inputs)
-        self._shared = {numbers.get(value) for node in self._cone for value in node.results}
+        self._flat, self._x, self._cone, self._numbers, self._axes = flat, x, cone, numbers, axes
+
+    @cached_property
+    def _inputs(self) -> list[Value]:
+        return [self._x, *(a for a in self._flat.arguments if a is not self._x)]
+
+    @cached_property
+    def _discrete(self) -> DiscreteValues:
+        return DiscreteValues(self._flat, self._cone, self._x, self._inputs)
+
+    @cached_property
+    def _whole(self) -> list[Node]:
+        """The nodes of the cone, with those of their regions."""
+        return list(walk(self._cone))
+
+    @cached_property
+    def _shared(self) -> set[int | None]:
+        """The numbers of values that the cone has."""
+        return {self._numbers.get(value) for node in self._whole for value in node.results}
 
     def require(self, targets: Iterable[Value], subject: str) -> None:
         """Refusal, of the ``subject``, where one of ``targets`` does not pass."""
         for target in targets:
             own, found = self._complaint(target)
-            if found := found or told_apart(self._cone, self._axes):
+            if found := found or told_apart(self._whole, self._axes):
                 raise found.about(f"{subject} ", is_final=True)
-            if (found := less_precise(self._cone, own)) is not None:
+            if (found := less_precise(self._whole, own)) is not None:
                 raise found.about(f"{subject} is not taken from its value: ")
 
     def passes(self, gradient: Value) -> bool:
@@ -98,7 +114,7 @@ class TextGuards:
         computing = live_nodes(self._flat.nodes, self._inputs, [value])
         nodes = list(_walk_read(computing))
         own = dict.fromkeys(n for n in nodes if n.results and self._numbers.get(n.results[0]) not in self._shared)
-        found = own_predicates(self._flat, self._x, own, self._cone) or rounded(self._cone, own)
+        found = own_predicates(self._flat, self._x, own, self._whole) or rounded(self._whole, own)
         if found is None and (outside := self._discrete.outside(computing)) is not None:
             found = Refusal(Ground.INTEGERS, *outside)
         return own, found or told_apart(nodes, self._axes)

@@ -7,12 +7,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from fusionlab.codegen.laplacian.jet import Coordinates
 from fusionlab.hlo import ops
-from fusionlab.hlo.dependence import reached, sources_of
+from fusionlab.hlo.dependence import live_nodes, reached, sources_of
 from fusionlab.hlo.loops import Stacked, Sum
 from fusionlab.hlo.view import FunctionView, Node, Value, reads
 from fusionlab.passes.fuse_jvp_replay.directions import Place
 from fusionlab.passes.refusals import Ground, Refusal
 
+_MUCH, _NEARLY_NONE = 1.5, 0.1
+"""The nodes of a value that is built on another one, as multiple of the other's; and the part of these it may lack."""
 _Position = tuple[Value, int, list[Value]]
 """x, the number of its leading axes, and the candidates for F."""
 
@@ -120,22 +122,37 @@ def _longer(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(extent for extent in shape if extent > 1)
 
 
-def groups(before: Sequence[Node], outputs: Sequence[Value], walkers: Sequence[int]) -> list[list[Value]]:
-    """Candidates of one number for each of ``walkers``: those that no other is computed from, the rest; and the same of
-    the others."""
+def groups(flat: FunctionView, outputs: Sequence[Value], walkers: Sequence[int]) -> list[list[Value]]:
+    """Candidates of one number for each of ``walkers``: those that no other is computed from, without and then with
+    those built on another one; the rest; and the same of the others."""
     plain = [value for value in outputs if value.type.shape == tuple(walkers)]
     others = [value for value in outputs if value not in plain]
-    return [*_of_each_depth(before, plain), *_of_each_depth(before, others)]
+    return [*_of_each_depth(flat, plain), *_of_each_depth(flat, others)]
 
 
-def _of_each_depth(before: Sequence[Node], outputs: Sequence[Value]) -> Iterator[list[Value]]:
-    """Those that no other is computed from, then the rest."""
+def _of_each_depth(flat: FunctionView, outputs: Sequence[Value]) -> Iterator[list[Value]]:
+    """Those that no other is computed from, in two groups by ``_built_on_another``; then the rest."""
     used: set[Value] = set()
-    for node in reversed(before):
+    for node in reversed(flat.nodes):
         if any(value in used or value in outputs for value in node.results):
             used.update(node.operands)
-    both = [value for value in outputs if value not in used], [value for value in outputs if value in used]
-    yield from filter(None, both)
+    last = [value for value in outputs if value not in used]
+    built = _built_on_another(flat, last)
+    first = [value for value in last if value not in built]
+    yield from filter(None, (first, [*built], [value for value in outputs if value in used]))
+
+
+def _built_on_another(flat: FunctionView, outputs: Sequence[Value]) -> dict[Value, None]:
+    """Those of ``outputs`` that need nearly all that another one needs, and much beside it.
+
+    |grad F|^2      is built on F: second derivatives of it cost far more than those of F
+    """
+    cones = {output: set(live_nodes(flat.nodes, flat.arguments, [output])) for output in outputs}
+
+    def is_built_on(larger: set[Node], other: set[Node]) -> bool:
+        return len(larger) > _MUCH * len(other) and len(other - larger) < _NEARLY_NONE * len(other)
+
+    return {output: None for output, own in cones.items() if any(is_built_on(own, other) for other in cones.values())}
 
 
 def coordinates_of(flat: FunctionView, x: Value, walkers: int) -> Coordinates:

@@ -10,7 +10,7 @@ vectors of the program. Of a single row the symmetric part of T is compared: onl
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,13 +21,13 @@ from fusionlab.equivalence.exact.field import FieldWithGuards, primes
 from fusionlab.equivalence.exact.identity import evaluators
 from fusionlab.equivalence.exact.values import Array, Drawn
 from fusionlab.hlo import ops
-from fusionlab.hlo.dependence import reached
+from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.view import FunctionView, Node, Value, walk
 from fusionlab.passes.fuse_jvp_replay.cuts import Cut
 from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS, DRAWS_OF_INTEGERS, DRAWS_OF_RARE
 from fusionlab.passes.fuse_jvp_replay.guards import by_integers
 from fusionlab.passes.fuse_jvp_replay.rationals import small_fraction
-from fusionlab.passes.fuse_jvp_replay.shift_invariance import invariant_shifts
+from fusionlab.passes.fuse_jvp_replay.shift_invariance import invariant_shifts, may_shift
 from fusionlab.passes.fuse_jvp_replay.trial import ProductTrial
 
 _FIRST = 3
@@ -53,25 +53,47 @@ class Products:
         return tuple(shift for shift, own in of if shift.producer in cone and set(outputs) <= set(own))
 
 
-def products_of(trial: ProductTrial) -> Products | None:
-    """The products of second order among the candidates of ``trial``; None if there are none."""
+def products_of(trial: ProductTrial) -> Iterator[Products]:
+    """The products of second order among the candidates of ``trial``; a second set if the first is of fewer outputs."""
     if not trial.has_products:
-        return None
+        return
     roots = any(node.op in (ops.SQRT, ops.POWER) for node in walk(trial.cone))
     powers = roots and any(node.op is ops.POWER for node in trial.flat.walk())
-    given = [value for value in trial.inputs if value.dtype in ops.INTEGERS]
+    extremes = tuple(node.results[0] for node in trial.cone if may_shift(node))
     for options in (Options(), Options(powers_by_base=True))[: 2 if powers else 1]:
-        if (narrow := _narrowed(trial, options)) is None:
-            continue
-        shifts = invariant_shifts(narrow) if by_integers(narrow.cone, given) is None else {}
-        stopped = tuple(shift for shift, outputs in shifts.items() if outputs.issuperset(narrow.outputs))
-        if not stopped:  # the program of all candidates has it
-            narrow.take_part_of(trial)
-        found, gradients = _matches(narrow, stopped, options)
-        cuts = _first(found, narrow)
-        if any(cut.order == 2 for cut in cuts):
-            return Products(narrow, cuts, gradients, shifts, options)
-    return None
+        known = set[Value]()
+        for constant in (extremes, ())[0 if extremes else 1 :]:
+            left = [output for output in trial.outputs if output not in known]
+            if known and not any(map(may_shift, live_nodes(trial.flat.nodes, trial.inputs, left))):
+                return
+            if (found := _with_constant(trial, constant, options, known)) is not None:
+                yield found
+                known.update(found.trial.outputs)
+        if known:
+            return
+
+
+def _with_constant(
+    trial: ProductTrial, constant: tuple[Value, ...], options: Options, known: Collection[Value]
+) -> Products | None:
+    """The products of ``trial`` among what one draw leaves where the extremes ``constant`` have no derivatives.
+
+    None if there are none, none of other outputs than ``known`` ones, or an output depends on one of the extremes.
+    """
+    narrow = _narrowed(trial, constant, options)
+    if narrow is None or set(narrow.outputs).issubset(known):
+        return None
+    given = [value for value in trial.inputs if value.dtype in ops.INTEGERS]
+    shifts = invariant_shifts(narrow) if by_integers(narrow.cone, given) is None else {}
+    stopped = tuple(shift for shift, outputs in shifts.items() if outputs.issuperset(narrow.outputs))
+    own = {value for value in constant if value.producer in narrow.cone}
+    if not own.issubset(stopped):
+        return None
+    if own.issuperset(stopped):  # the program of all candidates has it
+        narrow.take_part_of(trial, stopped, constant)
+    found, gradients = _matches(narrow, stopped, options)
+    cuts = _first(found, narrow)
+    return Products(narrow, cuts, gradients, shifts, options) if any(cut.order == 2 for cut in cuts) else None
 
 
 def _first(cuts: Sequence[Cut], trial: ProductTrial) -> list[Cut]:
@@ -91,13 +113,13 @@ def _first(cuts: Sequence[Cut], trial: ProductTrial) -> list[Cut]:
     return [cut for cut in found.values() if cut.order == 2 or cut.value not in after]
 
 
-def _narrowed(trial: ProductTrial, options: Options) -> ProductTrial | None:
+def _narrowed(trial: ProductTrial, constant: tuple[Value, ...], options: Options) -> ProductTrial | None:
     """The same for the candidates and outputs that one draw leaves; None if it leaves no second derivative.
 
     Most are none, and what is asked of the others depends on which they are.
     """
     alive, gradients = _alive(trial)
-    lowered = trial.lowered((), options)
+    lowered = trial.lowered(constant, options)
     for part, arguments in trial.batches(lowered, FieldWithGuards(primes(1)[0], [_FIRST])):
         _compare(trial, lowered, Evaluator(part, trial.prepared), arguments, alive, gradients)
     seconds = {f for _, f, order in alive if order == 2}

@@ -73,9 +73,10 @@ def _rewritten(program: Program, view: View, entry: Emission, by: Pass, platform
             raise
         reason = f"an axis of another extent is taken for that of the walkers: {str(error).splitlines()[0]}"
         raise Refusal(Ground.AXES_MISTAKEN, reason) from error
-    part = program_cost(rebuilt).flops / max(program_cost(view.flat).flops, 1)
-    if not found.loops and part > _MOST_FLOPS:
-        raise Refusal(Ground.NO_GAIN, f"without a loop to remove, {part:.2f} times the FLOPs do not pay")
+    if not found.loops:
+        part = program_cost(rebuilt).flops / max(program_cost(view.flat).flops, 1)
+        if part > _MOST_FLOPS:
+            raise Refusal(Ground.NO_GAIN, f"without a loop to remove, {part:.2f} times the FLOPs do not pay")
     what = described(found) + (f"; the walkers in {entry.chunks} parts" if entry.chunks > 1 else "")
     what += psi_per_direction(rebuilt, view, found)
     sums = [(f"{loop.trips} trips", loop.node) for loop in found.loops]

@@ -10,13 +10,12 @@ from __future__ import annotations
 import copy
 import functools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from fusionlab.codegen.laplacian.state import Options
 from fusionlab.codegen.raising import Raising
-from fusionlab.equivalence.exact.evaluation import Prepared
 from fusionlab.equivalence.exact.values import Array, Drawn
 from fusionlab.hlo.batch_axes import Marks, united
 from fusionlab.hlo.dependence import live_nodes, reached
@@ -38,6 +37,8 @@ class ProductTrial(Evaluation):
     stay what they are.
     """
 
+    lowered: Callable[[tuple[Value, ...], Options], FunctionView]
+
     def __init__(
         self,
         flat: FunctionView,
@@ -50,15 +51,12 @@ class ProductTrial(Evaluation):
         resize: bool = True,
         of_several: bool = False,
     ) -> None:
-        self.subject = subject_of(places)
-        self.flat, self.places, self.x, self.walkers, self.outputs = flat, places, x, leading, list(outputs)
-        self.deadline, self.prepared, self.of_several = deadline, Prepared(), of_several
-        self.coordinates = coordinates_of(flat, x, leading)
+        super().__init__(subject_of(places), deadline, x, leading, coordinates_of(flat, x, leading), of_several)
+        self.flat, self.places, self.outputs, self.numbers = flat, places, list(outputs), numbers
         self.gradients = self._possible_gradients()
         directed = reached(flat, self.constants)
         self.candidates, self.together = candidates(places, self.outputs, self.coordinates.count, directed)
-        self._few = walkers_to_evaluate(flat, math.prod(x.type.shape[:leading]))
-        self.numbers, self._resize, self.marks = numbers, resize, {}
+        self._few, self._resize = walkers_to_evaluate(flat, math.prod(x.type.shape[:leading])), resize
         if self.has_products:
             self._take_walkers()
 
@@ -89,12 +87,16 @@ class ProductTrial(Evaluation):
         trial._take_walkers()
         return trial
 
-    def take_part_of(self, whole: ProductTrial) -> None:
-        """Evaluate what is needed of the program of ``whole``, of which this is narrowed, if inputs are the same."""
+    def take_part_of(self, whole: ProductTrial, stopped: Collection[Value], constant: tuple[Value, ...]) -> None:
+        """Where derivatives through ``stopped`` are left out, evaluate what is needed of the program of ``whole``, of
+        which this is narrowed, in which those through ``constant`` are; if inputs are the same."""
         if self.inputs == whole.inputs and self.raising.shapes == whole.raising.shapes:
+            lowered = self.lowered
 
-            def part(stopped: tuple[Value, ...], options: Options) -> FunctionView:
-                view = whole.lowered(stopped, options)
+            def part(left_out: tuple[Value, ...], options: Options) -> FunctionView:
+                if set(left_out) != set(stopped):
+                    return lowered(left_out, options)
+                view = whole.lowered(constant, options)
                 results = dict(zip(whole._results(), view.returns, strict=True))
                 returns = tuple(results[key] for key in self._results())
                 return replace(view, nodes=live_nodes(view.nodes, view.arguments, returns), returns=returns)
@@ -110,15 +112,15 @@ class ProductTrial(Evaluation):
                 read += read_by(place, [cut.value for cut in self.candidates if cut.place is place])
         wanted = list(dict.fromkeys([*read, *self.gradients]))
         used = self._live([*wanted, *self.outputs], [x, *self.constants])
-        self.inputs = [x, *(a for a in flat.arguments if a is not x and (a in used[1] or a in wanted))]
+        inputs = [x, *(a for a in flat.arguments if a is not x and (a in used[1] or a in wanted))]
         self.nodes = self._live(wanted, [x, *self.constants])[0]
-        self.cone = live_nodes(flat.nodes, self.inputs, self.outputs)
+        self.cone = live_nodes(flat.nodes, inputs, self.outputs)
         inside = [place.region for place in self.places if place.loop is not None]
         computing = [*self.nodes, *self.cone]
-        self.marks = walker_marks(flat, x, self.walkers, computing, inside) if self._resize else {}
-        self.raising = Raising(shapes=resized(self.marks, x.type.shape, self._few), fold=True)
-        self.one = Raising(shapes=resized(self.marks, x.type.shape, 1))
-        self.subgradients = equal_inputs.subgradients(flat.walk(), walk(self.cone), self.numbers)
+        marks = walker_marks(flat, x, self.walkers, computing, inside, self.marks) if self._resize else {}
+        few = Raising(shapes=resized(marks, x.type.shape, self._few), fold=True)
+        one = Raising(shapes=resized(marks, x.type.shape, 1))
+        self.take(inputs, marks, few, one, equal_inputs.subgradients(flat.walk(), walk(self.cone), self.numbers))
         self.lowered = functools.cache(self._lowered)
 
     def _live(self, wanted: Sequence[Value], known: Sequence[Value]) -> tuple[list[Node], set[Value]]:

@@ -43,7 +43,7 @@ def trials(
                 continue
             before = len(reasons)
             made = partial(ProductTrial, flat, x=x, leading=leading, numbers=numbers, deadline=deadline)
-            yield from _of_outputs(made, some, groups(flat.nodes, outputs, x.type.shape[:leading]), reasons)
+            yield from _of_outputs(made, some, groups(flat, outputs, x.type.shape[:leading]), reasons)
             if _is_none(reasons[before:]) and len({place.loop is None for place in some}) == 1:
                 none.update((place, x) for place in some)
 

@@ -12,7 +12,7 @@ from fusionlab.codegen.raising.rules.contraction import Window, convolution_axes
 from fusionlab.codegen.raising.rules.rule import integers
 from fusionlab.equivalence.exact.rules.elementwise import unchanged
 from fusionlab.equivalence.exact.rules.moves import padded
-from fusionlab.equivalence.exact.rules.rule import Computed, Formula, Rule, step_of, uninterpreted
+from fusionlab.equivalence.exact.rules.rule import Computed, Formula, Rule, uninterpreted
 from fusionlab.equivalence.exact.values import Array, Drawn, Environment, Held, dtype_of, is_float, same_draws
 from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.ops import LU_TARGETS, TRSM_TARGETS
@@ -222,7 +222,7 @@ TARGETS: dict[str, Rule] = {
 
 
 def _custom_call(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
-    return step_of(TARGETS.get(node.call_target, uninterpreted), node, evaluator)(operands, environment)
+    return TARGETS.get(node.call_target, uninterpreted)(node, evaluator, operands, environment)
 
 
 RULES: dict[str, Rule] = {

@@ -17,7 +17,7 @@ import numpy as np
 
 from fusionlab.codegen.raising.rules.elementwise import RULES as RAISED
 from fusionlab.equivalence.exact.machine import METHODS
-from fusionlab.equivalence.exact.rules.rule import ByNode, Computed, Formula, Rule, step_of, uninterpreted
+from fusionlab.equivalence.exact.rules.rule import ByNode, Computed, Formula, Rule, uninterpreted
 from fusionlab.equivalence.exact.values import (
     Drawn,
     Environment,
@@ -65,7 +65,7 @@ def _leading_zeros(node: Node, evaluator: Evaluator, operands: Sequence[Held], e
     [held] = operands
     if isinstance(held, Known) and held.constant.dtype.itemsize < 8 and (held.constant < 0).any():
         raise Uncovered("a count_leading_zeros of a negative constant, which XLA folds otherwise", node.scope)
-    return step_of(_FUNCTION, node, evaluator)(operands, environment)
+    return _FUNCTION(node, evaluator, operands, environment)
 
 
 def _log(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
@@ -84,7 +84,7 @@ def _log_gamma(node: Node, evaluator: Evaluator, operands: Sequence[Held], envir
             argument = evaluator.arithmetic.of_integers(factorials.reshape(1, *constant.shape))
             found = evaluator.arithmetic.function("log", argument)
             return [Drawn(found, {"logarithm": found, "argument": argument})]
-    return step_of(_FUNCTION, node, evaluator)(operands, environment)
+    return _FUNCTION(node, evaluator, operands, environment)
 
 
 def _exponential(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
@@ -126,7 +126,7 @@ _COMPARISON = Computed(_compare)
 
 def rare_comparison(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
     """A comparison with an outcome that few points have: in some draws any, as the arithmetic has it."""
-    [found] = step_of(_COMPARISON, node, evaluator)(operands, environment)
+    [found] = _COMPARISON(node, evaluator, operands, environment)
     if isinstance(found, Known):
         return [found]
     x, y = aligned(*(operand.array for operand in operands))
@@ -185,7 +185,7 @@ def _rounded(node: Node, evaluator: Evaluator, operands: Sequence[Held], environ
     constants = [operand.constant for operand in operands if isinstance(operand, Known)]
     name = node.name.removeprefix("stablehlo.")
     if not is_float(dtype_of(node.operands[0])):
-        return step_of(_FUNCTION, node, evaluator)(operands, environment)
+        return _FUNCTION(node, evaluator, operands, environment)
     if len(constants) < len(operands):
         arithmetic, (x, *divisor) = evaluator.arithmetic, aligned(*(operand.array for operand in operands))
         if not divisor:
@@ -204,7 +204,7 @@ def _divide(node: Node, evaluator: Evaluator, operands: Sequence[Held], environm
             quotient = x / y
             if (np.abs(quotient) < 2 ** np.finfo(x.dtype).nmant).all():  # an integer that is not rounded
                 return [evaluator.known(quotient)]
-    return step_of(_QUOTIENT, node, evaluator)(operands, environment)
+    return _QUOTIENT(node, evaluator, operands, environment)
 
 
 _MOST_FACTORIAL = 21
@@ -216,7 +216,7 @@ def unchanged(node: Node, evaluator: Evaluator, operands: Sequence[Held], enviro
     return list(operands)
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, Rule | ByNode] = {
     **dict.fromkeys(RAISED, _FUNCTION),
     **dict.fromkeys((f"stablehlo.{name}" for name in _ROUNDING), _rounded),
     **{f"stablehlo.{name}": _method(method) for name, method in METHODS.items()},

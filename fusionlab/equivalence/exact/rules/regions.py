@@ -15,7 +15,7 @@ from fusionlab.codegen.raising.rules.reduction import SortKey, combiner, sort_ke
 from fusionlab.codegen.raising.rules.rule import integers
 from fusionlab.equivalence.exact.machine import COMMUTATIVE, MACHINE, METHODS
 from fusionlab.equivalence.exact.rules.moves import padded, put
-from fusionlab.equivalence.exact.rules.rule import ByNode, Computed, Formula, Rule, step_of
+from fusionlab.equivalence.exact.rules.rule import ByNode, Computed, Formula, Rule
 from fusionlab.equivalence.exact.values import (
     Array,
     Drawn,
@@ -102,7 +102,7 @@ def _reduce(node: Node) -> Rule:
 
 def _sum(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
     """A sum; of logarithms that of the product of their arguments."""
-    found = step_of(_REDUCTION, node, evaluator)(operands, environment)
+    found = _REDUCTION(node, evaluator, operands, environment)
     x, arithmetic = operands[0], evaluator.arithmetic
     if "logarithm" not in x.parts:
         return found
@@ -269,7 +269,7 @@ def _scan(node: Node, evaluator: Evaluator, operands: Sequence[Held], environmen
     return [*(Drawn(np.stack(same_draws(arrays), axis)) for arrays in each), *carried]
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, Rule | ByNode] = {
     "stablehlo.case": _branches,
     "stablehlo.if": _branches,
     "stablehlo.map": _map,

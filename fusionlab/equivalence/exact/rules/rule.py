@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from fusionlab.equivalence.exact.values import (
     Environment,
     Held,
     Known,
-    Step,
     Uncovered,
     carried,
     dtype_of,
@@ -33,13 +31,7 @@ if TYPE_CHECKING:
 
 Formula = Callable[..., Any]
 """``formula(arithmetic, *arrays)``: the result of an op, a list if it has several; arrays [draws or 1, ...]."""
-Rule = Union["Computed", "ByNode", Callable[[Node, "Evaluator", Sequence[Held], Environment], list[Held]]]
-
-
-def step_of(rule: Rule, node: Node, evaluator: Evaluator) -> Step:
-    if isinstance(rule, (Computed, ByNode)):  # a union would be made in every call
-        return rule.step(node, evaluator)
-    return functools.partial(rule, node, evaluator)
+Rule = Callable[[Node, "Evaluator", Sequence[Held], Environment], list[Held]]
 
 
 @dataclass(frozen=True)
@@ -47,9 +39,6 @@ class ByNode:
     """The rule of an op that has one for some forms and another for others."""
 
     choose: Callable[[Node], Rule]
-
-    def step(self, node: Node, evaluator: Evaluator) -> Step:
-        return step_of(self.choose(node), node, evaluator)
 
 
 @dataclass(frozen=True)
@@ -69,37 +58,43 @@ class Computed:
     of_arguments: str = ""
     ring: bool = False
 
-    def step(self, node: Node, evaluator: Evaluator) -> Step:
+    def __call__(
+        self, node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment
+    ) -> list[Held]:
         formulas = evaluator.prepared.formulas
         if node not in formulas:
-            formulas[node] = self.read(node)
-        formula, dtypes = formulas[node], [dtype_of(value) for value in node.results]
-        floats = is_float(dtype_of(node.operands[0]))
+            dtypes = [dtype_of(value) for value in node.results]
+            formulas[node] = self.read(node), dtypes, is_float(dtype_of(node.operands[0]))
+        formula, dtypes, floats = formulas[node]
+        if (self.folds or not floats) and all(isinstance(operand, Known) for operand in operands):
+            return evaluator.prepared.folded(
+                node, evaluator.arithmetic, operands, lambda: self._folded(formula, dtypes, floats, evaluator, operands)
+            )
         arithmetic = evaluator.arithmetic if floats else MACHINE
-        folds, carrying = self.folds or not floats, slice(*self.carrying)
-        places = range(len(node.operands))[carrying]
-        types = [None if is_float(dtype) else dtype for dtype in dtypes]
+        each = _listed(formula(arithmetic, *[operand.array for operand in operands]))
+        parts = self._parts(formula, arithmetic, operands) if any(operand.parts for operand in operands) else {}
+        return [Drawn(a if is_float(t) else a.astype(t, copy=False), parts) for a, t in zip(each, dtypes, strict=True)]
 
-        def step(operands: Sequence[Held], environment: Environment) -> list[Held]:
-            if folds and all(isinstance(operand, Known) for operand in operands):
-                with np.errstate(all="ignore"):
-                    each = _listed(formula(MACHINE, *(o.constant[None] for o in operands)))  # type: ignore[union-attr]
-                found: list[Held] = [
-                    evaluator.known(a[0].astype(t, copy=False)) for a, t in zip(each, dtypes, strict=True)
-                ]
-                if not (self.ring and floats):
-                    return found
-                [exact] = _listed(formula(arithmetic, *(operand.array for operand in operands)))
-                return found if np.array_equal(found[0].array, exact) else [Drawn(exact)]
-            each = _listed(formula(arithmetic, *[operand.array for operand in operands]))
-            parts = {}
-            for name in carried(operands[carrying]):
-                given = (part(o, name) if at in places else o.array for at, o in enumerate(operands))
-                own = self.of_arguments if name == "argument" else ""
-                parts[name] = getattr(arithmetic, own)(*given) if own else formula(arithmetic, *given)
-            return [Drawn(a if t is None else a.astype(t, copy=False), parts) for a, t in zip(each, types, strict=True)]
+    def _folded(
+        self, formula: Formula, dtypes: Sequence[Any], floats: bool, evaluator: Evaluator, operands: Sequence[Held]
+    ) -> list[Held]:
+        """The results of constants."""
+        with np.errstate(all="ignore"):
+            each = _listed(formula(MACHINE, *(o.constant[None] for o in operands)))  # type: ignore[union-attr]
+        found: list[Held] = [evaluator.known(a[0].astype(t, copy=False)) for a, t in zip(each, dtypes, strict=True)]
+        if not (self.ring and floats):
+            return found
+        [exact] = _listed(formula(evaluator.arithmetic, *(operand.array for operand in operands)))
+        return found if np.array_equal(found[0].array, exact) else [Drawn(exact)]
 
-        return step
+    def _parts(self, formula: Formula, arithmetic: Any, operands: Sequence[Held]) -> dict[str, Array]:
+        carrying, parts = slice(*self.carrying), dict[str, Array]()
+        places = range(len(operands))[carrying]
+        for name in carried(operands[carrying]):
+            given = (part(o, name) if at in places else o.array for at, o in enumerate(operands))
+            own = self.of_arguments if name == "argument" else ""
+            parts[name] = getattr(arithmetic, own)(*given) if own else formula(arithmetic, *given)
+        return parts
 
 
 def _listed(found: Any) -> list[Array]:
