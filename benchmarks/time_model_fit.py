@@ -2,7 +2,7 @@
 
     python benchmarks/time_model_fit.py [--record studies/time-model.json] [--page docs/time-model.md]
 
-Prints the constants of ``fusionlab/ledger/time_constants.py`` and the tables of ``docs/time-model.md``, which
+Prints the constants of ``fusionlab/ledger/time/constants.py`` and the tables of ``docs/time-model.md``, which
 ``--page`` puts behind the mark in that file. Nothing is compiled: it takes seconds.
 """
 
@@ -11,7 +11,8 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,9 @@ from scipy.optimize import least_squares
 from fusionlab.codegen.targets import load_target
 from fusionlab.device_code.kernel_time import KernelDemand, kernel_us, terms_of
 from fusionlab.hlo.optimised.products import MatrixProduct
-from fusionlab.ledger.library_time import product_us
-from fusionlab.ledger.model_time import LAUNCH_US, ceilings_of
-from fusionlab.ledger.time_constants import KernelConstants, ProductConstants
+from fusionlab.ledger.time.constants import KernelConstants, ProductConstants
+from fusionlab.ledger.time.model import LAUNCH_US, ceilings_of
+from fusionlab.ledger.time.products import product_us
 
 TARGET = load_target("h100")
 LEAST_US = 2.0
@@ -181,21 +182,48 @@ def read(path: Path) -> tuple[dict[str, Row], list[Site]]:
 
 def page(programs: Mapping[str, Row], sites: Sequence[Site]) -> str:
     """The tables, each program modelled without those of its own ansatz."""
-    ansatze = sorted({one.model for one in sites})
-    left_out = {name: fit([one for one in sites if one.model != name]) for name in ansatze}
-    us = {id(one): left_out[one.model].us(one) for one in sites}
-    whole = {name: sum(us[id(one)] * one.runs for one in sites if one.program == name) for name in programs}
+    us_of = without_own_ansatz(sites)
+    us = {id(one): us_of(one) / one.runs for one in sites}
+    whole = whole_times(programs, sites, us_of)
     parts = ["## Whole programs", "", _whole_table(programs, sites, whole), ""]
     parts += ["## Kernels", "", _kernel_table(programs, sites, us), ""]
+    parts += ["## XLA's estimates by family", "", _family_table(programs, sites), ""]
     parts += ["## Pairs of variants", "", *_pairs(programs, whole), ""]
     parts += ["## The worst kernels", "", _worst_table(sites, us), ""]
     return "\n".join(parts)
 
 
+def without_own_ansatz(sites: Sequence[Site]) -> Callable[[Site], float]:
+    """The modelled time of all runs of a site, fitted without the programs of its own ansatz."""
+    ansatze = sorted({one.model for one in sites})
+    left_out = {name: fit([one for one in sites if one.model != name]) for name in ansatze}
+    return lambda one: left_out[one.model].us(one) * one.runs
+
+
+def whole_times(programs: Iterable[str], sites: Sequence[Site], us_of: Callable[[Site], float]) -> dict[str, float]:
+    """The modelled time of each program."""
+    return {name: sum(us_of(one) for one in sites if one.program == name) for name in programs}
+
+
+def least_decidable(programs: Mapping[str, Row], whole: Mapping[str, float]) -> float:
+    """The largest modelled difference, as a share, of two variants of an ansatz that the clock orders the other way."""
+    wrong = [0.0]
+    for first, second in _of_one_ansatz(programs):
+        clocks = _clock(programs[first], programs[second]), _clock(programs[second], programs[first])
+        if (clocks[0] < clocks[1]) != (whole[first] < whole[second]):
+            wrong.append(max(whole[first], whole[second]) / min(whole[first], whole[second]) - 1)
+    return max(wrong)
+
+
+def _of_one_ansatz(programs: Iterable[str]) -> Iterator[tuple[str, str]]:
+    pairs = itertools.combinations(programs, 2)
+    return (pair for pair in pairs if pair[0].split(" ")[0] == pair[1].split(" ")[0])
+
+
 def _whole_table(programs: Mapping[str, Row], sites: Sequence[Site], whole: Mapping[str, float]) -> str:
     lines = []
     for name, row in programs.items():
-        estimate = sum(_estimate_us(one) for one in sites if one.program == name)
+        estimate = sum(estimate_us(one) for one in sites if one.program == name)
         same = "yes" if row["temp_bytes"] == row["recorded_temp_bytes"] else "no"
         measured = row["measured_us"]
         clock = measured or row["wall_us"]
@@ -213,7 +241,7 @@ def _whole_table(programs: Mapping[str, Row], sites: Sequence[Site], whole: Mapp
     return markdown_table(["program", "measured ms", "model ms", "error", "XLA's estimates", "same temp bytes"], lines)
 
 
-def _estimate_us(site: Site) -> float:
+def estimate_us(site: Site) -> float:
     """All runs by XLA's estimate, of a product by the roofline."""
     if site.product is None:
         return float(site.row["xla_us"] or 0.0)
@@ -237,12 +265,36 @@ def _kernel_table(programs: Mapping[str, Row], sites: Sequence[Site], us: Mappin
     return markdown_table(["program", "of", "number", "median error", "weighted by time", "sum over measured"], lines)
 
 
+def family_ranges(programs: Iterable[str], sites: Sequence[Site]) -> dict[str, tuple[float, float]]:
+    """Measured over modelled time by XLA's estimates and rooflines, by family: the least and the most of the programs.
+    Families that several programs have, rounded outwards."""
+    ratios: dict[str, list[float]] = {}
+    for name in programs:
+        of = [one for one in sites if one.program == name and one.us is not None]
+        for family in {str(one.row["family"]) for one in of}:
+            own = [one for one in of if one.row["family"] == family]
+            measured, modelled = sum((one.us or 0.0) * one.runs for one in own), sum(map(estimate_us, own))
+            ratios.setdefault(family, []).append(measured / modelled)
+    several = sorted(family for family, found in ratios.items() if len(found) > 1)
+    return {
+        family: (math.floor(100 * min(ratios[family])) / 100, math.ceil(100 * max(ratios[family])) / 100)
+        for family in several
+    }
+
+
+def _family_table(programs: Iterable[str], sites: Sequence[Site]) -> str:
+    lines = [
+        [family, f"{least:.2f}", f"{most:.2f}"] for family, (least, most) in family_ranges(programs, sites).items()
+    ]
+    return markdown_table(["family", "measured over modelled, least", "most"], lines)
+
+
 def _pairs(programs: Mapping[str, Row], whole: Mapping[str, float]) -> list[str]:
     """How many pairs of variants of one ansatz that differ by more than CLOSE have the right order, and which not."""
     right, wrong = 0, list[str]()
-    for first, second in itertools.combinations(programs, 2):
+    for first, second in _of_one_ansatz(programs):
         clocks = [_clock(programs[name], programs[other]) for name, other in ((first, second), (second, first))]
-        if first.split(" ")[0] != second.split(" ")[0] or abs(clocks[0] / clocks[1] - 1) < CLOSE:
+        if abs(clocks[0] / clocks[1] - 1) < CLOSE:
             continue
         if (clocks[0] < clocks[1]) == (whole[first] < whole[second]):
             right += 1
@@ -288,7 +340,7 @@ def main() -> None:
     given = parser.parse_args()
     programs, sites = read(given.record)
     models = fit(sites)
-    print(models.kernels, models.products, sep="\n")
+    print(models.kernels, models.products, family_ranges(programs, sites), sep="\n")
     for name in sorted({one.model for one in sites}):
         left = fit([one for one in sites if one.model != name])
         print(f"without {name}:", *map(astuple, (left.kernels, left.products)))

@@ -32,7 +32,7 @@ from fusionlab.hlo import lowering
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.footprint import Footprint, footprint, peak_bytes
-from fusionlab.ledger.model_time import roofline_us
+from fusionlab.ledger.time.model import LAUNCH_US, pair_error_of, roofline_us
 from fusionlab.passes.catalogue import is_own
 from fusionlab.passes.interface import (
     Applied,
@@ -221,12 +221,12 @@ def compiled(
 
     ``dump``, ``fusions`` and ``ptx`` are as for ``compile_program``.
     """
-    key = (program.digest, given.target.name, dump, fusions and given.target.kind == "cpu", ptx)
-    if key not in given.kept.compiled:
-        given.kept.compiled[key] = compile_program(
-            program, given.target, dump=dump, fusions=fusions, ptx=ptx, cache=given.cache
-        )
-    return given.kept.compiled[key]
+    key, kept = (program.digest, given.target.name, dump, fusions and given.target.kind == "cpu"), given.kept.compiled
+    if (*key, ptx) not in kept:
+        made = compile_program(program, given.target, dump=dump, fusions=fusions, ptx=ptx, cache=given.cache)
+        serves = {ptx, False, bool(made.ptx)}  # code that was not asked for, and a compile with code, are at hand
+        kept.update({(*key, one): made for one in serves if (*key, one) not in kept})
+    return kept[*key, ptx]
 
 
 def measure(source: Workload | Program, program: Program, given: Circumstances) -> Footprint:
@@ -259,14 +259,16 @@ class CandidateCosts:
             found, cost = _footprint(candidate, self.given), program_cost(candidate)
         launches = found.dynamic_launches
         roofline = roofline_us(self.given.target, cost, found.bytes_accessed, launches)
-        return Figures(
+        figures = Figures(
             dynamic_launches=launches,
             dynamic_copies=found.dynamic_copies,
             temp_bytes=found.temp_bytes,
             flops=cost.flops,
             bytes_accessed=found.bytes_accessed,
-            model_us=self.kernels(candidate).model_us if self.by_code else roofline,
+            model_us=roofline,
+            launch_us=launches * LAUNCH_US,
         )
+        return figures.by_code(self.kernels(candidate)) if self.by_code else figures
 
     def kernels(self, candidate: Program) -> KernelFigures:
         """The figures by the code of the candidate's kernels."""
@@ -288,6 +290,7 @@ class CandidateCosts:
                 )
                 for one in over
             ),
+            pair_error=pair_error_of(row.model_source for row in rows),
         )
 
     @contextlib.contextmanager

@@ -14,7 +14,14 @@ import numpy as np
 import pytest
 
 from fusionlab.hlo.program import Program
-from fusionlab.ledger.time_constants import KERNELS, PRODUCTS, PROGRAM_ERROR
+from fusionlab.ledger.time.constants import (
+    ESTIMATED_FAMILIES,
+    ESTIMATED_PAIR_ERROR,
+    KERNELS,
+    PAIR_ERROR,
+    PRODUCTS,
+    PROGRAM_ERROR,
+)
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
@@ -443,3 +450,17 @@ def test_the_constants_of_the_model_of_time_are_those_of_its_record(module):
         assert astuple(constants) == pytest.approx(astuple(fitted), rel=0.01)
     errors = re.findall(r"\| ([+-]\d+)% \| [+-]", fitting.page(programs, sites).partition("## Kernels")[0])
     assert max(abs(int(error)) for error in errors) == round(100 * PROGRAM_ERROR)
+    assert fitting.family_ranges(programs, sites) == ESTIMATED_FAMILIES
+
+
+def test_what_the_models_of_time_cannot_order_is_their_error_of_pairs(module):
+    """The largest modelled difference of a pair in the wrong order, or of one without an order, is less."""
+    fitting = module("time_model_fit")
+    programs, sites = fitting.read(FOLDER.parent / "studies" / "time-model.json")
+    models = {
+        PAIR_ERROR: fitting.whole_times(programs, sites, fitting.without_own_ansatz(sites)),
+        ESTIMATED_PAIR_ERROR: fitting.whole_times(programs, sites, fitting.estimate_us),
+    }
+    for error, times in models.items():
+        wrong = fitting.least_decidable(programs, times)
+        assert 0.01 < wrong < error < wrong + 0.03

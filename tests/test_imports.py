@@ -37,7 +37,7 @@ ALLOWED = {
     "ledger": "codegen hlo",
     "device_code": "ledger codegen hlo",
     "measure": "ledger codegen hlo",
-    "search": "ledger passes codegen hlo",
+    "search": "device_code ledger passes codegen hlo",
     "versions": "device_code ledger codegen hlo",
     "report": "study search measure versions device_code ledger equivalence passes codegen hlo",
     "report.pictures": "versions device_code ledger codegen hlo",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def command(
     source: dict[str, Any], kernel: str | None, top: int, console: Console, where: dict[str, Any]
 ) -> dict[str, Any]:
-    """Show why kernels are slow, by op and source line."""
+    """Show which kernels hold a program's distance from its floor, and why."""
     from fusionlab.facts.kernel_facts import KernelFacts
 
     loaded, given, _ = load_facts(source, **where)
@@ -42,8 +42,8 @@ def _print_all(found: KernelFacts, top: int, console: Console) -> dict[str, Any]
     found.table(top).print(console)
     for line in found.over_fusion_lines[: top or None]:
         console.print(f"over-fused: {line}", soft_wrap=True, markup=False, highlight=False)
-    if top and len(found.rows) > top:
-        note(console, f"{len(found.rows) - top} more kernels; --top 0 shows all, --kernel NAME one with its code")
+    if top and len(found.launches) > top:
+        note(console, f"{len(found.launches) - top} more; --top 0 shows all, --kernel NAME one with its code")
     for line in found.notes:
         note(console, line)
     return found.to_dict()

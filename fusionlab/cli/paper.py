@@ -74,7 +74,7 @@ def command(
     Hours of compiling for everything, so that it asks first (or --yes); what is finished is kept, and an interrupted
     run goes on where it was.
     """
-    from fusionlab.characterisation.figures import MatrixFigures
+    from fusionlab.characterisation.figures import LAUNCH_MODEL, MatrixFigures
     from fusionlab.characterisation.matrix import MatrixSetup, select
     from fusionlab.characterisation.run import CellJob, Record, RunPlan, open_cells, run_missing, workers_for
     from fusionlab.report.matrix_progress import MatrixProgress
@@ -104,7 +104,7 @@ def command(
     else:
         _say_out_of_date(kept)
     failures = {str(cell): why for cell, why in {**kept.failures, **kept.failed_again}.items() if cell in cells}
-    document = _show(kept, MatrixFigures(kept.rows, measured), failures, page, console)
+    document = _show(kept, MatrixFigures(kept.rows, measured, LAUNCH_MODEL), failures, page, console)
     return document, exit_code(["not measured"] if failures else [])
 
 
@@ -167,6 +167,7 @@ def _show(
 ) -> dict[str, Any]:
     """Print the tables and the judged claims, write them to the file ``page``, and return the document."""
     from fusionlab.characterisation.claims import CLAIMS, PAPER_JAX, judge_all
+    from fusionlab.characterisation.figures import MatrixFigures
     from fusionlab.characterisation.matrix import EVERY
     from fusionlab.characterisation.page import (
         claims_table,
@@ -175,11 +176,12 @@ def _show(
         matrix_tables,
         ratio_tables,
         share_tables,
+        surviving,
     )
     from fusionlab.characterisation.page import page as page_of
     from fusionlab.report.tables import note, print_rows
 
-    judged = judge_all(CLAIMS, figures)
+    judged, exactly = judge_all(CLAIMS, figures), judge_all(CLAIMS, MatrixFigures(record.rows))
     tables = [*matrix_tables(figures), *ratio_tables(figures), *share_tables(figures), intensity_table(figures)]
     for table in [*tables, claims_table(judged)]:
         print_rows(table.title, table.columns, table.rows, console, words=table.words)
@@ -187,6 +189,7 @@ def _show(
     versions = sorted({str(row["versions"]) for row in rows.values()})
     missing = [str(cell) for cell in EVERY if cell not in rows]
     console.print(counts(judged))
+    console.print(surviving(judged, exactly), soft_wrap=True)
     note(
         console,
         f"characterisation: JAX {PAPER_JAX}, times measured; ours: {'; '.join(versions) or 'nothing yet'}, "
@@ -196,7 +199,7 @@ def _show(
         console.print(f"failed: {name}: {why}", soft_wrap=True)
     if page:
         measured = sum(figures.measured_ms(cell) is not None for cell in figures.rows)
-        text = page_of(path, record.circumstances, versions, measured, len(missing), tables, judged)
+        text = page_of(path, record.circumstances, versions, measured, len(missing), tables, judged, exactly)
         write_whole(Path(page), text)
         console.print(f"written: {page}", soft_wrap=True)
     return {

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from fusionlab.cli.sources import Source
     from fusionlab.codegen.targets import Target
     from fusionlab.hlo.cost import Cost
-    from fusionlab.ledger.model_time import Ceilings
     from fusionlab.ledger.roofline import Point
+    from fusionlab.ledger.time.model import Ceilings
     from fusionlab.study import Circumstances
 
 
@@ -92,8 +92,8 @@ def _one(
     """Print one target; return its document and plot ("" if not requested)."""
     from fusionlab.hlo.stages import LEGEND
     from fusionlab.ledger.launch_rows import launch_rows
-    from fusionlab.ledger.model_time import ceilings_of
     from fusionlab.ledger.roofline import family_points, kernel_points, op_family_costs
+    from fusionlab.ledger.time.model import ceilings_of
     from fusionlab.report.pictures.roofline import roofline_svg
     from fusionlab.report.tables import note
 
@@ -159,7 +159,7 @@ def _verdict(where: str, families: Sequence[Point]) -> str:
 
 
 def _measured(peak_tflops: float | None, bandwidth_gb_s: float | None) -> Ceilings | None:
-    from fusionlab.ledger.model_time import Ceilings
+    from fusionlab.ledger.time.model import Ceilings
 
     if peak_tflops is None and bandwidth_gb_s is None:
         return None

@@ -16,7 +16,6 @@ from fusionlab.hlo.name_stacks import read_name
 from fusionlab.hlo.optimised.kernel_cost import terms_of
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction, element_bits
 from fusionlab.ledger.dataflow import instructions, members
-from fusionlab.ledger.model_time import LAUNCH_US
 from fusionlab.ledger.origins import Origins
 
 KINDS: dict[str, str] = {
@@ -276,9 +275,3 @@ def _behind(inside: Computation, parameter: Instruction, until: Sequence[str] = 
 
 def _apart(stride: int | None) -> str:
     return "" if stride is None else f" (neighbouring threads {abs(stride):,} bytes apart)"
-
-
-def weight(row: KernelRow, found: Sequence[KernelFinding]) -> float:
-    """The order of kernels: modelled microseconds of all runs, without launches, times the greatest factor less 1."""
-    running_us = (row.launch.model_us or 0.0) - row.launch.dynamic_launches * LAUNCH_US
-    return max(0.0, running_us) * max((one.factor - 1 for one in found), default=0.0)

@@ -22,8 +22,8 @@ from fusionlab.device_code.requests import Requests
 from fusionlab.device_code.warps import Access, Grid, WarpTrace, trace
 from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
 from fusionlab.ledger.ledger import LaunchSite, Reading
-from fusionlab.ledger.model_time import CODE
 from fusionlab.ledger.thunks import parse_thunks
+from fusionlab.ledger.time.model import CODE
 from fusionlab.ledger.traffic import reads_of
 
 _Kernel = TypeVar("_Kernel")

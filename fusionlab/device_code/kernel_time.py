@@ -4,7 +4,7 @@
 
 m are the bytes of its operands and results over the bandwidth of the memory; l the sectors that warps load beyond them
 over that of the L2; r the memory requests of warps, one per SM and clock, over the occupancy; i the warp instructions
-over what the schedulers issue; each with a fitted factor (``ledger.time_constants``). The executed PTX of sampled warps
+over what the schedulers issue; each with a fitted factor (``ledger.time.constants``). The executed PTX of sampled warps
 gives all but m (``warps``).
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from fusionlab.codegen.targets import Target
 from fusionlab.device_code.requests import SECTOR_BYTES, WARP
-from fusionlab.ledger.time_constants import KERNELS, KernelConstants
+from fusionlab.ledger.time.constants import KERNELS, KernelConstants
 
 _LEAST_OCCUPANCY = 0.05
 

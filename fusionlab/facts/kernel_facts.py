@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,13 +12,14 @@ from fusionlab.bytesize import size_words
 from fusionlab.codegen.compile import Compiled
 from fusionlab.device_code.annotated import annotated_ptx
 from fusionlab.device_code.assembler import INSTALL, find_tool, sass_of, tool_version
-from fusionlab.device_code.findings import KINDS, Findings, KernelFinding, weight
+from fusionlab.device_code.findings import KINDS, Findings, KernelFinding
 from fusionlab.device_code.kernel_rows import KernelRow, kernel_table
 from fusionlab.device_code.over_fusion import OverFusion, over_fusions
 from fusionlab.errors import InputError, unknown
 from fusionlab.facts.interface import Facts, require_code, table_lines
-from fusionlab.ledger.launch_rows import LaunchRow
-from fusionlab.ledger.model_time import Ceilings, ceilings_of, error_of, error_words
+from fusionlab.ledger.launch_rows import LaunchRow, lower_bounds_words
+from fusionlab.ledger.roofline import distance_us, floor_us
+from fusionlab.ledger.time.model import Ceilings, ceilings_of, error_of, error_words
 from fusionlab.report.tables import UNKNOWN, Cell, Table, milliseconds, shown
 from fusionlab.units import TIMES, counted, time_words, unit_for
 
@@ -29,7 +30,7 @@ _IN_NOTEBOOK = 15
 
 @dataclass(frozen=True, repr=False)
 class KernelFacts(Facts):
-    """The kernels of one program on one target, those with the most in excess first.
+    """The kernels of one program on one target, those farthest from their floor first.
 
     ``rows`` have their facts and ``findings`` what of it is in excess, by HLO name; ``without_code`` are launches whose
     code XLA does not write: library calls. ``over_fusions`` are kernels that would take less in two parts.
@@ -56,15 +57,15 @@ class KernelFacts(Facts):
         require_code(compiled)
         table, found = kernel_table(compiled), Findings(compiled.module)
         findings = {row.name: found.of(row) for row in table.rows}
-        tool = find_tool("ptxas")
+        tool, ceilings = find_tool("ptxas"), ceilings_of(compiled.target)
         return KernelFacts(
             compiled.name,
             compiled.target.name,
-            tuple(sorted(table.rows, key=lambda row: (-weight(row, findings[row.name]), -(row.launch.model_us or 0)))),
+            tuple(sorted(table.rows, key=lambda row: -distance_us(row.launch, ceilings))),
             findings,
             table.without_code,
             over_fusions(compiled.target, table.rows, found),
-            (ceilings := ceilings_of(compiled.target)),
+            ceilings,
             _floor_of_program(compiled, (*(row.launch for row in table.rows), *table.without_code), ceilings),
             "" if tool is None else f"ptxas {tool_version(tool)}".rstrip(),
             tuple(notes),
@@ -82,14 +83,8 @@ class KernelFacts(Facts):
         return None if None in times else sum(one for one in times if one is not None)
 
     def floor_us(self, launch: LaunchRow) -> float | None:
-        """The least that the roofs allow for all runs of a launch: operands once, results once, its FLOPs.
-
-        At most its modelled time: FLOPs of types narrower than 32 bits are held against the peak of FP32.
-        """
-        if self.ceilings is None:
-            return None
-        least = self.ceilings.least_us(launch.flops, launch.bytes, launch.tf32_flops)
-        return least if launch.model_us is None else min(least, launch.model_us)
+        """The least that the roofs allow for all runs of a launch (``ledger.roofline``)."""
+        return floor_us(launch, self.ceilings)
 
     @cached_property
     def _floors_us(self) -> float | None:
@@ -100,9 +95,14 @@ class KernelFacts(Facts):
 
     @cached_property
     def distances(self) -> tuple[tuple[LaunchRow, float], ...]:
-        """Microseconds of every launch beyond its floor, the farthest first."""
-        found = [(one, one.model_us - (self.floor_us(one) or 0.0)) for one in self.launches if one.model_us is not None]
+        """Microseconds of every launch beyond its floor, the farthest first; those of libraries too."""
+        found = [(one, distance_us(one, self.ceilings)) for one in self.launches if one.model_us is not None]
         return tuple(sorted(found, key=lambda pair: -pair[1]))
+
+    @cached_property
+    def distance_us(self) -> float:
+        """The time of all launches beyond their floors."""
+        return sum(beyond for _, beyond in self.distances)
 
     @cached_property
     def by_kind(self) -> dict[str, tuple[KernelRow, ...]]:
@@ -115,7 +115,7 @@ class KernelFacts(Facts):
 
     @property
     def verdict(self) -> str:
-        """The kernels with something in excess, and the worst of them with the reason."""
+        """The kernels with something in excess, and the one farthest from its floor with the reason."""
         where, found = f"{self.name} on {self.target}", [row for row in self.rows if self.findings[row.name]]
         said = f"{where}: {counted(len(self.rows), 'kernel', 'kernels')}"
         if not found:
@@ -135,10 +135,9 @@ class KernelFacts(Facts):
         """The time by the model, the floor of the kernels, and the kernels that hold half of the distance."""
         if self.model_us is None or self._floors_us is None:
             return "no modelled time: the rates of this target are not known"
-        total, held = sum(max(0.0, beyond) for _, beyond in self.distances), 0.0
-        names = list[str]()
+        held, names = 0.0, list[str]()
         for one, beyond in self.distances:
-            if held >= total / 2:
+            if held >= self.distance_us / 2:
                 break
             held += beyond
             names.append(one.name)
@@ -182,6 +181,8 @@ class KernelFacts(Facts):
             lines.append(
                 f"registers and spills are not known, and occupancy is an upper bound, without ptxas: {INSTALL}"
             )
+        if bounds := lower_bounds_words(self.launches):
+            lines.append(bounds)
         if self.without_code:
             lines.append(f"{counted(len(self.without_code), 'launch', 'launches')} without PTX (library calls)")
         if partly := [row.name for row in self.rows if not row.complete]:
@@ -193,30 +194,55 @@ class KernelFacts(Facts):
         return (*lines, *self.source_notes)
 
     def lines(self) -> Sequence[str]:
-        """The kernels with the most in excess."""
+        """The launches that are farthest from their floor."""
         return table_lines(self.table(_ROWS))
 
     def tables(self) -> Sequence[Table]:
-        """The kernels with the most in excess."""
+        """The launches that are farthest from their floor."""
         return (self.table(_IN_NOTEBOOK),)
 
     def table(self, most: int = 0, title: str = "") -> Table:
-        """At most ``most`` kernels (0: all) with their worst finding, its origin, and the figures that tell most."""
-        rows = self.rows[: most or None]
-        time, per = unit_for(max((row.launch.model_us or 0.0 for row in self.rows), default=0.0), TIMES)
+        """At most ``most`` launches (0: all), those farthest from their floor first, with the worst finding of each and
+        the figures of its code; those of libraries have neither."""
+        launches = sorted(self.launches, key=lambda one: -distance_us(one, self.ceilings))
+        time, per = unit_for(max((one.model_us or 0.0 for one in launches), default=0.0), TIMES)
         columns: dict[str, Cell] = {
-            "kernel": lambda row: row.name,
-            "in excess": lambda row: "; ".join(one.words for one in self.findings[row.name][:1]) or UNKNOWN,
-            "from": lambda row: (self.findings[row.name][0].place if self.findings[row.name] else "") or UNKNOWN,
-            f"model {time}": lambda row: milliseconds(row.launch.model_us, per=per),
-            "floor": lambda row: milliseconds(self.floor_us(row.launch), per=per),
-            "reads/need": lambda row: shown(row.reads_per_needed, 1),
-            "sectors": lambda row: shown(row.loads.sectors_over_least, 1),
-            "registers": lambda row: shown(row.resources.registers if row.resources else None),
-            "spills": lambda row: shown(row.spill_bytes),
-            "occupancy": lambda row: shown(row.occupancy.share if row.occupancy else None, spec=".0%"),
+            "kernel": lambda one: one.name,
+            "in excess": lambda one: next((found.words for found in self._findings_of(one)), UNKNOWN),
+            "from": self._place,
+            f"model {time}": lambda one: milliseconds(one.model_us, incomplete=one.is_lower_bound, per=per),
+            "floor": lambda one: milliseconds(self.floor_us(one), per=per),
+            "of distance": lambda one: shown(self._share_of_distance(one), spec=".0%"),
+            "reads/need": self._of_code(lambda row: shown(row.reads_per_needed, 1)),
+            "sectors": self._of_code(lambda row: shown(row.loads.sectors_over_least, 1)),
+            "registers": self._of_code(lambda row: shown(row.resources.registers if row.resources else None)),
+            "spills": self._of_code(lambda row: shown(row.spill_bytes)),
+            "occupancy": self._of_code(lambda row: shown(row.occupancy.share if row.occupancy else None, spec=".0%")),
         }
-        return Table.of(title, rows, columns, words=3)
+        return Table.of(title, launches[: most or None], columns, words=3)
+
+    @cached_property
+    def _by_launch(self) -> Mapping[int, KernelRow]:
+        return {id(row.launch): row for row in self.rows}
+
+    def _of_code(self, cell: Callable[[KernelRow], str]) -> Cell:
+        """A cell of the kernel of a launch; ``-`` for a library call."""
+        return lambda one: cell(row) if (row := self._by_launch.get(id(one))) is not None else UNKNOWN
+
+    def _findings_of(self, launch: LaunchRow) -> tuple[KernelFinding, ...]:
+        row = self._by_launch.get(id(launch))
+        return () if row is None else self.findings[row.name]
+
+    def _place(self, launch: LaunchRow) -> str:
+        """The op and line of the worst finding, else those of the launch."""
+        found = next((one.place for one in self._findings_of(launch)), "")
+        return found or " at ".join(filter(None, (launch.op, launch.source))) or UNKNOWN
+
+    def _share_of_distance(self, launch: LaunchRow) -> float | None:
+        """The part of ``distance_us`` that a launch holds."""
+        if launch.model_us is None or not self.distance_us:
+            return None
+        return distance_us(launch, self.ceilings) / self.distance_us
 
     def kernel(self, name: str) -> KernelRow:
         """The kernel of that HLO or PTX name. InputError with the nearest names."""
@@ -258,6 +284,7 @@ class KernelFacts(Facts):
             "model_error": self.model_error,
             "floor_us": self._floors_us,
             "program_floor_us": self.program_floor_us,
+            "distances": [{"name": one.name, "distance_us": beyond} for one, beyond in self.distances],
             "over_fusions": [one.to_json() for one in self.over_fusions],
             "kernels": self.records(),
             "by_kind": {kind: [row.name for row in rows] for kind, rows in self.by_kind.items()},

@@ -15,10 +15,10 @@ from fusionlab.device_code.kernel_rows import KernelRow, kernel_table
 from fusionlab.facts.interface import Facts, require_code, table_lines
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.stages import LEGEND
-from fusionlab.ledger.launch_rows import LaunchRow, Totals, totals
+from fusionlab.ledger.launch_rows import LaunchRow, Totals, lower_bounds_words, totals
 from fusionlab.ledger.ledger import LaunchCounts, Reading
-from fusionlab.ledger.model_time import XLA, error_of, error_words
 from fusionlab.ledger.saved import LedgerRecord, ledger_record
+from fusionlab.ledger.time.model import XLA, error_of, error_words
 from fusionlab.ledger.views import coverage_words, default_views, is_staged, label, totals_by
 from fusionlab.report.tables import UNKNOWN, Cell, Table, field, milliseconds, number, shown
 from fusionlab.report.tables.control_flow import control_lines
@@ -171,6 +171,8 @@ class LaunchFacts(Facts):
             lines.append(f"{counted(by_xla, 'launch has', 'launches have')} XLA's estimate of time, not their code's")
         if unmodelled := found.unmodelled_us_launches:
             lines.append(f"{counted(unmodelled, 'launch has', 'launches have')} no modelled time")
+        if bounds := lower_bounds_words(self.rows):
+            lines.append(bounds)
         return [*lines, *control_lines(self.record.control_flow)]
 
     def _tf32(self) -> str:
@@ -295,5 +297,7 @@ def _flops_cell(found: Totals, name: str, per: float = 1) -> str:
 
 
 def time_cell(found: Totals | LaunchRow, per: float) -> str:
-    """The modelled time in units of ``per`` microseconds; ``>=`` before a sum that lacks some launches."""
-    return milliseconds(found.model_us, incomplete=getattr(found, "unmodelled_us_launches", 0) > 0, per=per)
+    """The modelled time in units of ``per`` microseconds; ``>=`` before a sum that lacks some launches, and before a
+    lower bound."""
+    incomplete = found.is_lower_bound if isinstance(found, LaunchRow) else found.unmodelled_us_launches > 0
+    return milliseconds(found.model_us, incomplete=incomplete, per=per)

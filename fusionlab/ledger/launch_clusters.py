@@ -10,7 +10,7 @@ from fusionlab.hlo.clusters import Cluster, Unit, find_clusters
 from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction
 from fusionlab.ledger.dataflow import VIEWS, behind_views, members
 from fusionlab.ledger.launch_rows import LaunchRow
-from fusionlab.ledger.model_time import LAUNCH_US, ceilings_of
+from fusionlab.ledger.time.model import LAUNCH_US, ceilings_of
 from fusionlab.ledger.traffic import reads_of, traffic_of
 from fusionlab.ledger.views import is_staged
 

@@ -1,7 +1,7 @@
 """The ledger as a table: one row per launch site with its origin, kind and costs; totals. Groups are in ``views``.
 
 Rows sum to XLA's launch counts. ``flops``, ``bytes`` and ``model_us`` of a row are those of all its runs (trips
-multiplied). Launches are XLA's; FLOPs and bytes are fusionlab's rules; time is a model (``model_time``).
+multiplied). Launches are XLA's; FLOPs and bytes are fusionlab's rules; time is a model (``time.model``).
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ from fusionlab.hlo.optimised.parser import HloModule, Instruction
 from fusionlab.hlo.optimised.products import MatrixProduct, product_of
 from fusionlab.ledger.dataflow import members
 from fusionlab.ledger.ledger import LaunchSite, Reading
-from fusionlab.ledger.model_time import Ceilings, TimeModel, time_model
 from fusionlab.ledger.origins import Origin, Origins
 from fusionlab.ledger.thunks import captured_thunks
+from fusionlab.ledger.time.model import AT_LEAST, Ceilings, TimeModel, time_model
+from fusionlab.units import counted
+
+_MOST_NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -36,9 +39,9 @@ class LaunchRow:
     (``origins.BY``: ``members``, ``readers`` of an op that XLA introduced; "" for unknown). ``loop`` names the
     loops around it, outermost first; ``in_cuda_graph`` is None where XLA does not report it (the CPU). ``unmodelled``
     names its ops without a FLOP rule. ``model_us`` is None without an estimate; ``model_source`` is the origin of the
-    estimate (``model_time``: ``xla``, ``product``, ``code``, ``roofline``, or ``measured`` for the roofline of measured
-    ceilings). ``tf32_flops`` is the part
-    of ``flops`` that the library may compute in TF32.
+    estimate (``time.model``: ``xla``, ``product``, ``code``, ``roofline``, ``at-least`` for a roofline that is only a
+    lower bound, ``measured`` for the roofline of measured ceilings). ``tf32_flops`` is the part of ``flops`` that the
+    library may compute in TF32.
     """
 
     phase: str
@@ -74,6 +77,11 @@ class LaunchRow:
     def intensity_flop_per_byte(self) -> float:
         """FLOPs per byte; 0 when no bytes move."""
         return self.flops / self.bytes if self.bytes else 0.0
+
+    @property
+    def is_lower_bound(self) -> bool:
+        """True if ``model_us`` is the least that a library's call takes."""
+        return self.model_source == AT_LEAST
 
     @property
     def is_staged(self) -> bool:
@@ -145,6 +153,15 @@ def launch_rows(
         for site in (Reading(compiled) if reading is None else reading).launches
         if not site.is_copy
     )
+
+
+def lower_bounds_words(rows: Iterable[LaunchRow]) -> str:
+    """The calls of which only a lower bound of the time is known, by op; "" without any."""
+    found = [row for row in rows if row.is_lower_bound and row.dynamic_launches]
+    ops = list(dict.fromkeys(row.op for row in found))
+    named = ", ".join([*ops[:_MOST_NAMED], *["..."] * (len(ops) > _MOST_NAMED)])
+    counts = counted(sum(row.dynamic_launches for row in found), "launch", "launches")
+    return f"time of {counts} ({named}) is at least the roofline's: there is no model of it" if found else ""
 
 
 def totals(rows: Iterable[LaunchRow]) -> Totals:

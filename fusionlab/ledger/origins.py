@@ -2,9 +2,10 @@
 
 XLA leaves one op_name on a fusion, that of its root. Its members keep theirs, so a fusion is attributed to the origin
 of most of its work: every computing member votes with the elements of its result, a reduction with those that it reads,
-a matrix product or convolution with its terms. Members that only move data vote when none computes. In a program with
-stages votes are for phase, stage and role, and members that have them come first; in any other program they are for the
-scope.
+a scatter with its updates, a matrix product or convolution with its terms. Index arithmetic (integers and predicates)
+has no vote beside a reduction, product, scatter, sort or FFT; members that only move data vote when none computes. In a
+program with stages votes are for phase, stage and role, and members that have them come first; in any other program
+they are for the scope.
 
 A kernel without a member named by JAX (introduced by XLA: layout changes, zero fills, concatenated weights) gets the
 origin of its readers; where these have none, that of its producers; and at last that of the loop around it. What an
@@ -14,6 +15,7 @@ origin means (scope, op, transformation, stage) is said by ``views``.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -27,6 +29,8 @@ from fusionlab.ledger.dataflow import behind_views, instructions, members, reade
 
 _NOT_A_VOTER = ("parameter", "constant", "get-tuple-element", "tuple", "bitcast", "iota")
 _MOVES_DATA = ("layout", "constant", "control")
+_DOES_THE_WORK = ("reduce", "reduce-window", "dot", "convolution", "scatter", "select-and-scatter", "sort", "fft")
+_INDEX_TYPE = re.compile(r"[su]\d|pred")
 _PASSED_ON = ("bitcast", "get-tuple-element", "copy")
 _CONTROL = ("while", "conditional")
 _NOT_A_READER = ("tuple", *_CONTROL)
@@ -105,8 +109,9 @@ class Origins:
         named = [one for one in inside if self._is_named(one)]
         voters = [one for one in named if one.opcode not in _NOT_A_VOTER] or named
         computing = [one for one in voters if family_of_kernel(one.name, one.opcode) not in _MOVES_DATA]
-        voting = computing or voters
+        voting = _without_indices(computing) or voters
         working = [one for one in reversed(inside) if one.opcode not in _NOT_A_VOTER and not one.is_fusion]
+        working = _without_indices(working)
         heaviest = max(working, key=self._weight, default=instruction)  # of equals, the root
         if not voting:
             return Origin(op=_opcode(heaviest))
@@ -242,6 +247,13 @@ class Origins:
 
     def _caller(self, one: Instruction) -> str:
         return next((_short(*place) for place in self._module.callers_of(one) if not _is_installed(place[0])), "")
+
+
+def _without_indices(found: list[Instruction]) -> list[Instruction]:
+    """All but index arithmetic, where another op does the work of the kernel."""
+    if not any(one.opcode in _DOES_THE_WORK for one in found):
+        return found
+    return [one for one in found if one.opcode in _DOES_THE_WORK or not _INDEX_TYPE.match(one.shape.dtype)]
 
 
 def part_of(scope: str, op: str, source: str) -> str:

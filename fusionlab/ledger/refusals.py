@@ -19,8 +19,8 @@ from fusionlab.hlo.optimised.parser import Computation, HloModule, Instruction, 
 from fusionlab.ledger.dataflow import VIEWS, behind_views, instructions, members, readers
 from fusionlab.ledger.fusion_steps import FusionStep, read_labels, read_steps
 from fusionlab.ledger.launch_rows import LaunchRow, launch_rows
-from fusionlab.ledger.model_time import LAUNCH_US, ceilings_of
 from fusionlab.ledger.origins import Origins
+from fusionlab.ledger.time.model import LAUNCH_US, ceilings_of
 from fusionlab.ledger.traffic import data_bytes, reads_of, traffic_of
 
 

@@ -1,7 +1,7 @@
 """Families of work and kernels on the roofline of a target: FLOPs per byte against its two ceilings.
 
 The roofline model (Williams, Waterman, Patterson, CACM 52(4), 2009): a kernel of intensity I FLOP/byte can reach at
-most min(peak FLOP/s, I x peak byte/s). FLOPs and bytes are fusionlab's rules; time is the model of ``model_time``.
+most min(peak FLOP/s, I x peak byte/s). FLOPs and bytes are fusionlab's rules; time is the model of ``time.model``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fusionlab.hlo.loops import analyse
 from fusionlab.hlo.program import Program, program_view
 from fusionlab.hlo.view import Region
 from fusionlab.ledger.launch_rows import LaunchRow, Totals, totals
-from fusionlab.ledger.model_time import LAUNCH_US, Ceilings
+from fusionlab.ledger.time.model import LAUNCH_US, Ceilings
 from fusionlab.ledger.views import totals_by
 
 
@@ -70,6 +70,22 @@ def kernel_points(rows: Iterable[LaunchRow], ceilings: Ceilings | None) -> list[
     of = {row.name: row for row in rows}
     points = [_point(key[0], found, whole, ceilings) for key, found in totals_by(rows, ("name",)).items()]
     return [dataclasses.replace(one, scope=of[one.name].scope, source=of[one.name].source) for one in points]
+
+
+def floor_us(row: LaunchRow, ceilings: Ceilings | None) -> float | None:
+    """The least that the roofs allow for all runs of a launch: operands once, results once, its FLOPs.
+
+    At most its modelled time: FLOPs of types narrower than 32 bits are held against the peak of FP32.
+    """
+    if ceilings is None:
+        return None
+    least = ceilings.least_us(row.flops, row.bytes, row.tf32_flops)
+    return least if row.model_us is None else min(least, row.model_us)
+
+
+def distance_us(row: LaunchRow, ceilings: Ceilings | None) -> float:
+    """Microseconds of all runs of a launch beyond its floor; 0 without a modelled time."""
+    return 0.0 if row.model_us is None else row.model_us - (floor_us(row, ceilings) or 0.0)
 
 
 def op_family_costs(program: Program | Region, runs: int = 1) -> Mapping[str, Cost]:

@@ -29,7 +29,7 @@ import numpy as np
 
 from fusionlab.codegen.targets import Target, load_target
 from fusionlab.errors import InputError
-from fusionlab.ledger.model_time import Ceilings, ceilings_of
+from fusionlab.ledger.time.model import Ceilings, ceilings_of
 from fusionlab.measure.comparison import kernels_of
 from fusionlab.measure.device_time import MeasuredKernel
 from fusionlab.measure.records import Record

@@ -115,7 +115,9 @@ def told_fallbacks(events: Iterable[Event]) -> str:
 class Figures:
     """The cost of a candidate on the target of the study: launches, copies and temp bytes are XLA's, the rest models.
 
-    ``model_us`` is None for a target without a spec.
+    ``model_us`` is None for a target without a spec; ``launch_us`` of it are launches. ``pair_error`` is the least
+    difference of times, as a share, that tells which of two candidates is faster, None where the model was not tested:
+    a roofline of the whole program.
     """
 
     dynamic_launches: int
@@ -124,6 +126,12 @@ class Figures:
     flops: float
     bytes_accessed: int
     model_us: float | None
+    launch_us: float = 0.0
+    pair_error: float | None = None
+
+    def by_code(self, found: KernelFigures) -> Figures:
+        """These figures with the time of the code of kernels."""
+        return dataclasses.replace(self, model_us=found.model_us, pair_error=found.pair_error)
 
     def why_worse_than(self, before: Figures) -> str:
         """The growth in launches, in words, if nothing else pays for it; "" if these figures are not worse.
@@ -155,13 +163,14 @@ class Overfused:
 
 @dataclass(frozen=True)
 class KernelFigures:
-    """The cost of a candidate by the code of its kernels: ``model_us`` is the modelled time of all of them, and
-    ``peak_bytes`` what the device must hold at once."""
+    """The cost of a candidate by the code of its kernels: ``model_us`` is the modelled time of all of them,
+    ``pair_error`` as in ``Figures``, and ``peak_bytes`` what the device must hold at once."""
 
     model_us: float
     peak_bytes: int
     dynamic_launches: int
     overfused: tuple[Overfused, ...]
+    pair_error: float | None = None
 
 
 @dataclass(frozen=True)

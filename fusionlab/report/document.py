@@ -29,12 +29,13 @@ from fusionlab.ledger.footprint import Footprint
 from fusionlab.ledger.launch_clusters import launch_clusters
 from fusionlab.ledger.launch_rows import LaunchRow, launch_rows, totals
 from fusionlab.ledger.memory import Buffer, MemoryRecord, memory_record
-from fusionlab.ledger.model_time import ceilings_of
 from fusionlab.ledger.refusals import by_cause, launches_refused, refusals, xla_estimates
 from fusionlab.ledger.roofline import family_points, kernel_points
+from fusionlab.ledger.time.model import ceilings_of
 from fusionlab.ledger.views import default_views, label, totals_by
 from fusionlab.measure.comparison import Comparison, compare_record, kernels_of, latest, measured_by
 from fusionlab.measure.records import Record
+from fusionlab.report.kernels import kernels_document
 from fusionlab.report.pictures.folding import source_line
 from fusionlab.report.pictures.scope_tree import ScopeGroup, ScopeTree, scope_tree
 from fusionlab.report.tables.memory import memory_verdict
@@ -307,6 +308,7 @@ def _side(
         "by_phase_role": _totals_by(rows, "phase", "role"),
         "clusters": [one.to_json() for one in launch_clusters(compiled, rows)[:_MOST_CLUSTERS]],
         "refusals": _refusals(compiled, rows),
+        "kernels": kernels_document(compiled),
         "buffers": _buffers(compiled),
         "roofline": {
             "ceilings": {name: getattr(ceilings, name) for name in roofs} if ceilings else None,
@@ -458,6 +460,7 @@ def commands(
                 (f"launches by {view} and family {of}", ("fusionlab launches", program, on, f"--by {view},family")),
                 (f"clusters {of}", ("fusionlab clusters", program, on)),
                 (f"refused fusions {of}", ("fusionlab explain", program, on)),
+                (f"kernels {of}", ("fusionlab kernels", program, on)),
                 (f"memory by buffer {of}", ("fusionlab memory", program, on)),
                 (f"roofline {of}", ("fusionlab roofline", program, on)),
             ]

@@ -25,7 +25,7 @@ from fusionlab.hlo.program import Program, without_view
 from fusionlab.passes.interface import Pass, Setting
 from fusionlab.passes.pipeline import print_pipeline, run_pass
 from fusionlab.search import space
-from fusionlab.search.costs import OBJECTIVES, Costs, Measure, TrialFailed, figures, front
+from fusionlab.search.costs import OBJECTIVES, Costs, Measure, TrialFailed, apart, figures, front
 from fusionlab.store import PACKAGE, Store, digest_of, sources_digest
 from fusionlab.units import time_words
 
@@ -33,8 +33,8 @@ _WIDTH = 3
 """The number of best pipelines that are continued even if not on the front."""
 _LEAST_FOR_THE_FIRST_S = 600.0
 """Seconds that the original program always gets: every trial is compared with it."""
-_FORMAT = 1
-_DECIDING = ("hlo", "codegen", "passes", "equivalence", "ledger", "search")
+_FORMAT = 2
+_DECIDING = ("hlo", "codegen", "passes", "equivalence", "ledger", "device_code", "search")
 """The sources that determine a pipeline's result: a changed pass is another pass."""
 
 
@@ -131,6 +131,24 @@ class SearchResult:
     complete: bool
     seconds: float
 
+    @property
+    def undecided(self) -> tuple[tuple[Trial, float], ...]:
+        """The programs within the budget of which the model of time cannot say that the best one takes less, each with
+        the difference as a share, the nearest first; none for another objective."""
+        best = self.best.costs
+        if self.goal.objective != "time" or best is None:
+            return ()
+        others = ((one, one.costs) for one in self.trials if one.status == "measured" and one is not self.best)
+        near = [
+            (one, share)
+            for one, costs in others
+            if costs is not None
+            and self.goal.fits(costs)
+            and (share := apart(best, costs)) is not None
+            and share < max(best.pair_error, costs.pair_error)
+        ]
+        return tuple(sorted(near, key=lambda pair: pair[1]))
+
     def count(self, status: str) -> int:
         """The number of trials with that outcome."""
         return sum(trial.status == status for trial in self.trials)
@@ -144,6 +162,7 @@ class SearchResult:
             "time_limit_s": goal.time_limit_s,
             "seed": goal.seed,
             "pipeline": self.best.pipeline,
+            "undecided": [{"pipeline": one.pipeline, "apart": share} for one, share in self.undecided],
             "front": [asdict(trial) for trial in self.front],
             "trials": [asdict(trial) for trial in self.trials],
             "complete": self.complete,

@@ -13,10 +13,12 @@ from typing import Any
 from fusionlab.codegen.cache import CompileCache, default_cache
 from fusionlab.codegen.compile import Compiled, compile_program
 from fusionlab.codegen.targets import Target, load_target
+from fusionlab.device_code.kernel_rows import kernel_table
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.launch_rows import launch_rows, totals
 from fusionlab.ledger.ledger import Reading
+from fusionlab.ledger.time.model import pair_error_of
 from fusionlab.subprocesses import ProcessFailed, call
 
 
@@ -24,7 +26,9 @@ from fusionlab.subprocesses import ProcessFailed, call
 class Costs:
     """Launches, copies and temp bytes are XLA's, bytes accessed and time are models (``fusionlab launches``).
 
-    ``model_us`` is None where no launch has a modelled time, and excludes the ``unmodelled_launches``.
+    ``model_us`` is None where no launch has a modelled time, and excludes the ``unmodelled_launches``. It is that of
+    the code of kernels where that is at hand. Two programs whose times differ by less than ``pair_error``, as a share,
+    have no order.
     """
 
     launches: int
@@ -34,12 +38,14 @@ class Costs:
     model_us: float | None
     unmodelled_launches: int
     compile_s: float
+    pair_error: float = 0.0
 
 
 def costs_of(compiled: Compiled) -> Costs:
     """The costs of ``compiled``, summed over all runs of all launches."""
     reading = Reading(compiled)
-    counts, sums = reading.counts, totals(launch_rows(compiled, reading=reading))
+    rows = kernel_table(compiled, reading).launches if compiled.ptx else launch_rows(compiled, reading=reading)
+    counts, sums = reading.counts, totals(rows)
     return Costs(
         launches=counts.dynamic_launches,
         copies=counts.dynamic_copies,
@@ -48,6 +54,7 @@ def costs_of(compiled: Compiled) -> Costs:
         model_us=sums.model_us,
         unmodelled_launches=sums.unmodelled_us_launches,
         compile_s=compiled.compile_s,
+        pair_error=pair_error_of(row.model_source for row in rows if row.dynamic_launches),
     )
 
 
@@ -57,6 +64,13 @@ OBJECTIVES: dict[str, Callable[[Costs], float | None]] = {
     "bytes": lambda costs: costs.bytes_accessed,
     "temp": lambda costs: costs.temp_bytes,
 }
+
+
+def apart(costs: Costs, other: Costs) -> float | None:
+    """The difference of two modelled times as a share of the smaller; None where one is not known."""
+    if not costs.model_us or not other.model_us:
+        return None
+    return max(costs.model_us, other.model_us) / min(costs.model_us, other.model_us) - 1
 
 
 def figures(costs: Costs) -> dict[str, float]:
@@ -97,7 +111,7 @@ def measure_for(target: Target, cache: CompileCache | None) -> Measure:
         except (CompileError, InputError) as error:
             raise TrialFailed(str(error)) from error
 
-    def apart(program: Program, seconds: float) -> Costs:
+    def by_a_process(program: Program, seconds: float) -> Costs:
         try:
             return Costs(**call(costs_apart, astuple(program), target.source, cache is not None, limit_s=seconds))
         except ProcessFailed as error:
@@ -106,7 +120,7 @@ def measure_for(target: Target, cache: CompileCache | None) -> Measure:
             killed = error.exit_code == -signal.SIGKILL  # as by the out-of-memory killer
             raise TrialFailed(f"compiling it: {str(error)[:300]}", may_do_later=killed) from error
 
-    return here if target.attached else apart
+    return here if target.attached else by_a_process
 
 
 def costs_apart(program: list[Any], target: str, cached: bool) -> dict[str, Any]:
@@ -115,4 +129,4 @@ def costs_apart(program: list[Any], target: str, cached: bool) -> dict[str, Any]
 
     jax_setup.load_jax()
     cache = default_cache() if cached else None
-    return asdict(costs_of(compile_program(Program(*program), load_target(target), cache=cache)))
+    return asdict(costs_of(compile_program(Program(*program), load_target(target), cache=cache, ptx=True)))

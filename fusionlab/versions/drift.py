@@ -9,7 +9,6 @@ spec: XLA's own estimates changed with the versions, too.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -23,7 +22,6 @@ from fusionlab.device_code.ptx import PtxKernel
 from fusionlab.errors import CompileError
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.changes import LedgerDiff, compare_ledgers
-from fusionlab.ledger.launch_rows import LaunchRow
 from fusionlab.ledger.ledger import Reading
 from fusionlab.ledger.saved import LedgerRecord, ledger_record
 from fusionlab.versions.causes import GONE, RETURNS, Cause, Figures, Side, causes, differing, listed
@@ -36,8 +34,6 @@ Progress = Callable[[str], None]
 _SILENT: Progress = lambda line: None  # noqa: E731 - the default of a parameter
 _MOST_SWITCHED_OPS = 500
 """A program of more ops is not compiled with every switch of XLA:GPU, which are some dozens."""
-_SCATTER = re.compile(r"([\w-]*scatter[\w-]*)(?: \((.*)\))?$")
-"""A part of a kernel that is a scatter: its op and line."""
 _AT_ONCE = 2
 """Environments that are made at once: one downloads while another is unpacked."""
 
@@ -210,17 +206,11 @@ def _cas_loops(compiled: Compiled, record: LedgerRecord, reading: Reading) -> tu
         return None
     looping = {name for name, kernel in kernels_by_launch(compiled, reading).items() if _has_cas(kernel)}
     rows = [row for row in record.rows if row.dynamic_launches and row.name in looping]
-    return tuple(CasLoop(row.name, *_updating(row), row.dynamic_launches) for row in rows)
+    return tuple(CasLoop(row.name, row.op, row.source, row.dynamic_launches) for row in rows)
 
 
 def _has_cas(kernel: PtxKernel) -> bool:
     return any(one.operation == "cas" and one.access == "atomic" for one in kernel.instructions)
-
-
-def _updating(row: LaunchRow) -> tuple[str, str]:
-    """The scatter in a kernel and its line, or else the kernel's own origin."""
-    found = next((match for match in map(_SCATTER.search, row.parts) if match), None)
-    return (found[1], found[2] or "") if found else (row.op, row.source)
 
 
 def with_causes(

@@ -1,9 +1,10 @@
 """The claims of the characterisation, which are data in ``claims.toml``, judged by our figures.
 
-A verdict is ``confirmed``, ``contradicted``, ``not testable here`` (a compiler cannot decide it) or ``not measured
-yet`` (a cell is not in the record). A figure agrees when it is within a quarter of the characterisation's, a share also
-when it is within 2 percentage points and between half and twice of it; a range agrees when all our figures lie in it,
-its ends widened by a quarter. Times here are modelled, so a narrower band would judge the model and not the claim.
+A verdict is ``confirmed``, ``contradicted``, ``not decidable`` (it hangs on the error of the model of time), ``not
+testable here`` (a compiler cannot decide it) or ``not measured yet`` (a cell is not in the record). A figure agrees
+when it is within a quarter of the characterisation's, a share also when it is within 2 percentage points and between
+half and twice of it; a range agrees when all our figures lie in it, its ends widened by a quarter. A modelled time is
+an interval (``intervals``): a claim is confirmed where all of it agrees, and contradicted where none does.
 
 Each judge below is a predicate that claims name, with their parameters. Scaling and memory are of Section III-B and
 Figure 4; shares of Figure 5, of kernel time on CH4, inference, A5000: work outside sampling as a share of everything,
@@ -17,18 +18,19 @@ import itertools
 import math
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from fusionlab.characterisation.figures import SAMPLING, LaunchGroup, MatrixFigures, NotMeasured
+from fusionlab.characterisation.intervals import Interval, Truth, every, opposite
 from fusionlab.characterisation.matrix import INFERENCE, MODELS, MOLECULES, PROGRAMS, TARGETS, TRAINING, Cell
 from fusionlab.codegen.targets import Peaks, load_target
 from fusionlab.ledger.launch_rows import Totals
 
-Verdict = Literal["confirmed", "contradicted", "not testable here", "not measured yet"]
-VERDICTS: tuple[Verdict, ...] = ("confirmed", "contradicted", "not testable here", "not measured yet")
+Verdict = Literal["confirmed", "contradicted", "not decidable", "not testable here", "not measured yet"]
+VERDICTS: tuple[Verdict, ...] = ("confirmed", "contradicted", "not decidable", "not testable here", "not measured yet")
 
 PAPER_JAX = "0.4.28"
 """The characterisation's JAX (Section III-A)."""
@@ -37,25 +39,26 @@ NOT_SHOWN = "cause not shown"
 """The beginning of ``Claim.differs`` where there is no evidence for a cause."""
 
 QUARTER, POINTS, TWICE = 0.25, 0.02, 2.0
-_MOST_LISTED = 8
+_MOST_LISTED, _MOST_GROUPS = 8, 3
 TARGET = "a5000"
 WORDS = {INFERENCE: "inference", TRAINING: "training"}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The verdict of our figures, our figure as text, and the cells that it lacks."""
+    """The verdict of our figures, our figure as text, the cells that it lacks, and those that decide it."""
 
     verdict: Verdict
     ours: str
     lacking: tuple[Cell, ...] = ()
+    deciding: tuple[Cell, ...] = ()
 
 
 Judge = Callable[[MatrixFigures], Finding]
-Values = Iterable[tuple[str, Callable[[], float]]]
+Values = Iterable[tuple[str, Callable[[], Interval]]]
 """Figures by name."""
-Statements = Iterable[tuple[str, Callable[[], tuple[bool, str]]]]
-"""Statements by name: True if it holds, and the figure behind it."""
+Statements = Iterable[tuple[str, Callable[[], tuple[Truth, str]]]]
+"""Statements by name: whether it holds, and the figure behind it."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ class JudgedClaim:
 
     claim: Claim
     finding: Finding
+    kernels: str = ""
+    """The kernels in question, where a contradiction has no cause that was shown."""
 
     def to_json(self) -> dict[str, Any]:
         """Words and figures, ready for ``json.dumps``."""
@@ -86,13 +91,35 @@ class JudgedClaim:
             "verdict": self.finding.verdict,
             "ours": self.finding.ours,
             "differs": self.claim.differs if self.finding.verdict == "contradicted" else "",
+            "kernels": self.kernels,
             "lacking": [str(cell) for cell in self.finding.lacking],
         }
 
 
 def judge_all(claims: Iterable[Claim], figures: MatrixFigures) -> list[JudgedClaim]:
     """Every claim with its finding, in their order."""
-    return [JudgedClaim(claim, _judged(claim.judge, figures)) for claim in claims]
+    found = ((claim, _judged(claim.judge, figures)) for claim in claims)
+    return [JudgedClaim(claim, finding, _kernels_in_question(claim, finding, figures)) for claim, finding in found]
+
+
+def _kernels_in_question(claim: Claim, finding: Finding, figures: MatrixFigures) -> str:
+    """The groups of launches with most of the time in the first cell that decides."""
+    if finding.verdict != "contradicted" or not claim.differs.startswith(NOT_SHOWN) or not finding.deciding:
+        return ""
+    cell = finding.deciding[0]
+    groups = sorted(figures.groups(cell), key=lambda group: -(group.model_us or 0.0))[:_MOST_GROUPS]
+    whole = figures.model_ms(cell) * 1e3
+    named = (
+        f"{group.family} in {_place(group)} "
+        f"({100 * (group.model_us or 0.0) / whole:.0f} %, {group.dynamic_launches:,} launches)"
+        for group in groups
+    )
+    return f"{cell.model} {cell.molecule}: {', '.join(named)}"
+
+
+def _place(group: LaunchGroup) -> str:
+    stage = f"stage {group.stage}" if group.stage else ""
+    return " of ".join(filter(None, (stage, group.phase))) or "no stage"
 
 
 def _judged(judge: Judge, figures: MatrixFigures) -> Finding:
@@ -102,12 +129,12 @@ def _judged(judge: Judge, figures: MatrixFigures) -> Finding:
         return Finding("not measured yet", "", missing.cells)
 
 
-def near(expected: float, ours: float) -> Finding:
+def near(expected: float, ours: Interval) -> Finding:
     """A share (0 to 1) is within a quarter of the expected one; or within 2 points, and between half and twice of it: a
     share of 0 is not near one of 1 %."""
-    off = abs(ours - expected)
-    agrees = off <= QUARTER * expected or (off <= POINTS and expected / TWICE <= ours <= expected * TWICE)
-    return Finding("confirmed" if agrees else "contradicted", f"{100 * ours:.1f} %")
+    least = min((1 - QUARTER) * expected, max(expected - POINTS, expected / TWICE))
+    most = max((1 + QUARTER) * expected, min(expected + POINTS, expected * TWICE))
+    return Finding(_verdict([ours.lies(least, most)], lacking=False), _percent(ours))
 
 
 def within(values: Values, low: float, high: float, unit: str = "", above: float = -math.inf) -> Finding:
@@ -116,20 +143,24 @@ def within(values: Values, low: float, high: float, unit: str = "", above: float
     One outside contradicts, even if others are missing; to confirm, all must be present and inside.
     """
     there, lacking = _measured(values)
-    least, most = low * (1 - QUARTER), high * (1 + QUARTER)
-    outside = [name for name, value in there if not (least <= value <= most and value > above)]
-    return Finding(_verdict(bool(outside), bool(lacking)), _listed(there, unit), lacking)
+    least, most, bound = low * (1 - QUARTER), high * (1 + QUARTER), Interval.exact(above)
+    found = [every([value.lies(least, most), value.exceeds(bound)]) for _, value in there]
+    return Finding(_verdict(found, bool(lacking)), _listed(there, unit), lacking)
 
 
 def holds(statements: Statements) -> Finding:
     """Every statement holds; missing cells as in ``within``."""
     there, lacking = _measured(statements)
-    wrong = [f"{name} {said}" for name, (true, said) in there if not true]
+    found = [true for _, (true, _) in there]
     words = "; ".join(f"{name} {said}".strip() for name, (_, said) in there)
     if len(there) > _MOST_LISTED:
-        but = "; ".join(wrong[:_MOST_LISTED])
-        words = f"{len(there) - len(wrong)} of {len(there)} hold" + (f"; not: {but}" if but else "")
-    return Finding(_verdict(bool(wrong), bool(lacking)), words, lacking)
+        parts = [f"{found.count(True)} of {len(there)} hold"]
+        for title, truth in (("not", False), ("not decidable", None)):
+            named = [f"{name} {said}" for name, (true, said) in there if true is truth]
+            more = f"; and {len(named) - _MOST_LISTED} more" * (len(named) > _MOST_LISTED)
+            parts += [f"{title}: {'; '.join(named[:_MOST_LISTED])}{more}"] if named else []
+        words = "; ".join(parts)
+    return Finding(_verdict(found, bool(lacking)), words, lacking)
 
 
 def _measured(named: Iterable[tuple[str, Callable[[], Any]]]) -> tuple[list[tuple[str, Any]], tuple[Cell, ...]]:
@@ -144,34 +175,41 @@ def _measured(named: Iterable[tuple[str, Callable[[], Any]]]) -> tuple[list[tupl
     return there, tuple(lacking)
 
 
-def _verdict(wrong: bool, lacking: bool) -> Verdict:
-    if wrong:
+def _verdict(found: Sequence[Truth], lacking: bool) -> Verdict:
+    if False in found:
         return "contradicted"
-    return "not measured yet" if lacking else "confirmed"
+    if lacking:
+        return "not measured yet"
+    return "not decidable" if None in found else "confirmed"
 
 
-def _listed(there: Sequence[tuple[str, float]], unit: str) -> str:
+def _listed(there: Sequence[tuple[str, Interval]], unit: str) -> str:
     """Each figure by name, or the least and the most of many."""
     if len(there) > _MOST_LISTED:
-        least, most = (choose(there, key=lambda one: one[1]) for choose in (min, max))
-        return f"{_text(least[1])} ({least[0]}) to {_text(most[1])}{unit} ({most[0]}), {len(there)} figures"
-    return "; ".join(f"{name} {_text(value)}{unit}" for name, value in there)
+        least, most = (choose(there, key=lambda one: one[1].value) for choose in (min, max))
+        ends = [f"{one[1].words(_text(one[1].value))}" for one in (least, most)]
+        return f"{ends[0]} ({least[0]}) to {ends[1]}{unit} ({most[0]}), {len(there)} figures"
+    return "; ".join(f"{name} {value.words(_text(value.value) + unit)}" for name, value in there)
+
+
+def _percent(share: Interval, digits: int = 1) -> str:
+    return share.words(f"{100 * share.value:.{digits}f} %", 100)
 
 
 def _text(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2g}" if abs(value) < 1 else f"{value:.1f}"
 
 
-def scaling(figures: MatrixFigures, model: str, program: str, target: str) -> float:
+def scaling(figures: MatrixFigures, model: str, program: str, target: str) -> Interval:
     """Modelled time on C4H4 over that on LiH."""
     large, small = (Cell(model, molecule, program, target) for molecule in ("C4H4", "LiH"))
-    return figures.model_ms(large) / figures.model_ms(small)
+    return figures.time_ms(large) / figures.time_ms(small)
 
 
-def speedup(figures: MatrixFigures, model: str, molecule: str, program: str, target: str) -> float:
+def speedup(figures: MatrixFigures, model: str, molecule: str, program: str, target: str) -> Interval:
     """Modelled time on the A5000 over that on ``target``."""
     slow, fast = (Cell(model, molecule, program, where) for where in (TARGET, target))
-    return figures.model_ms(slow) / figures.model_ms(fast)
+    return figures.ratio(slow, fast)
 
 
 def untestable(figures: MatrixFigures, reason: str) -> Finding:
@@ -181,14 +219,18 @@ def untestable(figures: MatrixFigures, reason: str) -> Finding:
 
 def scales(figures: MatrixFigures, model: str, low: float, high: float) -> Finding:
     """The growth from LiH to C4H4 lies in the range, in both programs."""
-    return within([(WORDS[p], partial(scaling, figures, model, p, TARGET)) for p in PROGRAMS], low, high, "x")
+    found = within([(WORDS[p], partial(scaling, figures, model, p, TARGET)) for p in PROGRAMS], low, high, "x")
+    return replace(found, deciding=tuple(Cell(model, molecule, INFERENCE, TARGET) for molecule in ("C4H4", "LiH")))
 
 
 def takes(figures: MatrixFigures, molecules: Sequence[str], low: float, high: float) -> Finding:
     """A step of every ansatz takes milliseconds in the range."""
     cells = [Cell(model, molecule, p, TARGET) for molecule in molecules for model in MODELS for p in PROGRAMS]
-    named = [(f"{one.model} {one.molecule} {WORDS[one.program]}", partial(figures.model_ms, one)) for one in cells]
-    return within(named, low, high, " ms")
+    named = [(f"{one.model} {one.molecule} {WORDS[one.program]}", partial(figures.time_ms, one)) for one in cells]
+    found = within(named, low, high, " ms")
+    least, most = low * (1 - QUARTER), high * (1 + QUARTER)
+    outside = (one for one in cells if figures.has(one) and figures.time_ms(one).lies(least, most) is False)
+    return replace(found, deciding=tuple(outside))
 
 
 def speeds_up(figures: MatrixFigures, target: str, low: float, high: float) -> Finding:
@@ -199,12 +241,16 @@ def speeds_up(figures: MatrixFigures, target: str, low: float, high: float) -> F
 
 
 def ranks(figures: MatrixFigures, molecules: Sequence[str], model: str, place: int) -> Finding:
-    """``model`` has that rank by inference time on each of ``molecules``: 0 is the fastest."""
+    """``model`` has that rank by inference time on each of ``molecules``: 0 is the fastest, -1 the slowest."""
 
-    def statement(molecule: str) -> tuple[bool, str]:
-        times = {name: figures.model_ms(Cell(name, molecule, INFERENCE, TARGET)) for name in MODELS}
-        order = sorted(times, key=lambda name: times[name])
-        return order[place] == model, " < ".join(f"{name} {times[name]:,.0f} ms" for name in order)
+    def statement(molecule: str) -> tuple[Truth, str]:
+        times = {name: figures.time_ms(Cell(name, molecule, INFERENCE, TARGET)) for name in MODELS}
+        order = sorted(times, key=lambda name: times[name].value)
+        faster = [times[model].exceeds(time) for name, time in times.items() if name != model]
+        surely, maybe, wanted = faster.count(True), faster.count(None), place % len(MODELS)
+        found = None if surely <= wanted <= surely + maybe else False
+        words = (f"{name} {times[name].words(f'{times[name].value:,.0f} ms')}" for name in order)
+        return True if not maybe and surely == wanted else found, " < ".join(words)
 
     return holds((f"{molecule}:", partial(statement, molecule)) for molecule in molecules)
 
@@ -212,18 +258,23 @@ def ranks(figures: MatrixFigures, molecules: Sequence[str], model: str, place: i
 def gains_most(figures: MatrixFigures, molecule: str) -> Finding:
     """The speedup of inference over the A5000 is largest on ``molecule``."""
 
-    def statement(model: str, target: str) -> tuple[bool, str]:
+    def statement(model: str, target: str) -> tuple[Truth, str]:
         found = {m: speedup(figures, model, m, INFERENCE, target) for m in MOLECULES}
-        best = max(found, key=lambda name: found[name])
-        return best == molecule, f"most on {best} ({found[best]:.1f}x; {molecule} {found[molecule]:.1f}x)"
+        best = max(found, key=lambda name: found[name].value)
+        largest = every(opposite(one.exceeds(found[molecule])) for m, one in found.items() if m != molecule)
+        return largest, f"most on {best} ({_times(found[best])}; {molecule} {_times(found[molecule])})"
 
     return holds((f"{m} {t}", partial(statement, m, t)) for t in TARGETS if t != TARGET for m in MODELS)
+
+
+def _times(ratio: Interval) -> str:
+    return ratio.words(f"{ratio.value:.1f}x")
 
 
 def training_holds_more(figures: MatrixFigures) -> Finding:
     """Training needs more memory than inference, everywhere."""
 
-    def statement(*where: str) -> tuple[bool, str]:
+    def statement(*where: str) -> tuple[Truth, str]:
         model, molecule, target = where
         more, less = (figures.memory_bytes(Cell(model, molecule, p, target)) for p in (TRAINING, INFERENCE))
         return more > less, f"{more / less:.2f}x"
@@ -234,10 +285,10 @@ def training_holds_more(figures: MatrixFigures) -> Finding:
 def takes_alike(figures: MatrixFigures, molecules: Sequence[str], most: float) -> Finding:
     """Training and inference differ by at most ``most`` of the shorter."""
 
-    def statement(model: str, molecule: str) -> tuple[bool, str]:
-        times = [figures.model_ms(Cell(model, molecule, program, TARGET)) for program in PROGRAMS]
-        gap = max(times) / min(times) - 1
-        return gap <= most, f"{100 * gap:.0f} %"
+    def statement(model: str, molecule: str) -> tuple[Truth, str]:
+        ratio = figures.ratio(*(Cell(model, molecule, program, TARGET) for program in (TRAINING, INFERENCE)))
+        gap = max(ratio.value, 1 / ratio.value) - 1
+        return ratio.lies(1 / (1 + most), 1 + most), ratio.words(f"{100 * gap:.0f} %")
 
     return holds((f"{a} {m}", partial(statement, a, m)) for m in molecules for a in MODELS)
 
@@ -245,16 +296,15 @@ def takes_alike(figures: MatrixFigures, molecules: Sequence[str], most: float) -
 def differs_more(figures: MatrixFigures, molecules: Sequence[str], most: float) -> Finding:
     """The opposite of ``takes_alike``: for some ansatz they differ by more."""
     finding = takes_alike(figures, molecules, most)
-    if finding.verdict == "not measured yet":
-        return finding
-    return Finding("confirmed" if finding.verdict == "contradicted" else "contradicted", finding.ours, finding.lacking)
+    turned: dict[Verdict, Verdict] = {"confirmed": "contradicted", "contradicted": "confirmed"}
+    return replace(finding, verdict=turned.get(finding.verdict, finding.verdict))
 
 
 def does_not_fit(figures: MatrixFigures, model: str, molecules: Sequence[str]) -> Finding:
     """More than the card has confirms it; less decides nothing, for the process holds more than a buffer assignment."""
     memory = _peaks().memory_bytes
 
-    def statement(molecule: str, program: str) -> tuple[bool, str]:
+    def statement(molecule: str, program: str) -> tuple[Truth, str]:
         need = figures.memory_bytes(Cell(model, molecule, program, TARGET))
         return need > memory, f"needs at least {need / 2**30:.1f} of {memory / 2**30:.0f} GiB"
 
@@ -268,7 +318,7 @@ def grows_smoothly(figures: MatrixFigures, models: Sequence[str]) -> Finding:
     """Memory grows with every molecule, and no step is larger by more than a quarter than the one before: the
     electrons' ratios fall (2.5, 1.8, 1.6). The characterisation does not define smooth."""
 
-    def statement(model: str, program: str) -> tuple[bool, str]:
+    def statement(model: str, program: str) -> tuple[Truth, str]:
         sizes = [figures.memory_bytes(Cell(model, molecule, program, TARGET)) for molecule in MOLECULES]
         steps = [later / earlier for earlier, later in itertools.pairwise(sizes)]
         even = all(later <= (1 + QUARTER) * earlier for earlier, later in itertools.pairwise(steps))
@@ -317,14 +367,14 @@ def kernel_cell(model: str) -> Cell:
     return Cell(model, "CH4", INFERENCE, TARGET)
 
 
-def share_of(figures: MatrixFigures, share: Share) -> float:
+def share_of(figures: MatrixFigures, share: Share) -> Interval:
     """Our figure for ``share``."""
     cell, families = kernel_cell(share.model), FAMILIES_OF.get(share.family, ())
     if not share.family:
-        return figures.share(cell, _in_sampling)
+        return figures.share_interval(cell, _in_sampling)
     if share.part == "sampling":
-        return figures.share(cell, lambda group: group.family in families, _in_sampling)
-    return figures.share(cell, lambda group: group.family in families and not _in_sampling(group))
+        return figures.share_interval(cell, lambda group: group.family in families, _in_sampling)
+    return figures.share_interval(cell, lambda group: group.family in families and not _in_sampling(group))
 
 
 def _in_sampling(group: LaunchGroup) -> bool:
@@ -333,18 +383,19 @@ def _in_sampling(group: LaunchGroup) -> bool:
 
 def is_share(figures: MatrixFigures, share: Share) -> Finding:
     """Our share is near the characterisation's."""
-    return near(share.share, share_of(figures, share))
+    return replace(near(share.share, share_of(figures, share)), deciding=(kernel_cell(share.model),))
 
 
 def compares(figures: MatrixFigures, model: str, how: str, than: str, part: str, family: str = "") -> Finding:
     """The share of ``family`` in ``part`` is ``more`` or ``less`` in ``model`` than in the model ``than``; ``slightly
     more`` is by at most a quarter."""
 
-    def statement() -> tuple[bool, str]:
+    def statement() -> tuple[Truth, str]:
         ours, other = (share_of(figures, Share(name, part, family, 0.0)) for name in (model, than))
-        words = f"{_NAMES[model]} {100 * ours:.1f} % against {_NAMES[than]} {100 * other:.1f} %"
-        slightly = other < ours <= (1 + QUARTER) * other
-        return {"more": ours > other, "less": ours < other, "slightly more": slightly}[how], words
+        words = f"{_NAMES[model]} {_percent(ours)} against {_NAMES[than]} {_percent(other)}"
+        more, widened = ours.exceeds(other), Interval(*((1 + QUARTER) * end for end in astuple(other)))
+        slightly = every([more, opposite(ours.exceeds(widened))])
+        return {"more": more, "less": other.exceeds(ours), "slightly more": slightly}[how], words
 
     return holds([("", statement)])
 
@@ -352,9 +403,9 @@ def compares(figures: MatrixFigures, model: str, how: str, than: str, part: str,
 def halves(figures: MatrixFigures, model: str, than: str, family: str) -> Finding:
     """In both phases the share of ``family`` in ``model`` is half of that in the model ``than``, within a quarter."""
 
-    def ratio(part: str) -> float:
+    def ratio(part: str) -> Interval:
         ours, other = (share_of(figures, Share(name, part, family, 0.0)) for name in (model, than))
-        if not other:
+        if not other.low:
             raise NotMeasured([kernel_cell(than)])
         return ours / other
 
@@ -364,7 +415,7 @@ def halves(figures: MatrixFigures, model: str, than: str, family: str) -> Findin
 def replays(figures: MatrixFigures, model: str, trips_per_electron: int) -> Finding:
     """The Laplacian runs its loop that often per electron; with 0, no part of it runs more than once."""
 
-    def trips(molecule: str) -> tuple[bool, str]:
+    def trips(molecule: str) -> tuple[Truth, str]:
         cells = [Cell(model, molecule, INFERENCE, target) for target in TARGETS]
         row = figures.row(next((cell for cell in cells if figures.has(cell)), cells[0]))
         found = row["most_laplacian_trips"]
@@ -380,27 +431,31 @@ def is_largest(figures: MatrixFigures, model: str, family: str, part: str = "") 
     def wanted(group: LaunchGroup) -> bool:
         return not part or _in_sampling(group) == (part == "sampling")
 
-    def statement() -> tuple[bool, str]:
+    def statement() -> tuple[Truth, str]:
         cell = kernel_cell(model)
         figures.share(cell, wanted)  # NotMeasured if a time is missing
-        found = figures.by_family(cell, wanted)
-        whole = sum(work.model_us or 0.0 for work in found.values())
-        if not whole:
-            raise NotMeasured([cell])
-        order = list(found)
-        shares = [f"{name} {100 * (found[name].model_us or 0.0) / whole:.0f} %" for name in order[:2]]
-        return order[0] == family, ", ".join(shares)
+        names = list(figures.by_family(cell, wanted))
+        times = {name: figures.time_us(cell, partial(_is_of, wanted, name)) for name in names}
+        shares = {name: figures.share_interval(cell, partial(_is_of, wanted, name), wanted) for name in names[:2]}
+        words = ", ".join(f"{name} {_percent(share, 0)}" for name, share in shares.items())
+        if family not in times:
+            return False, words
+        return every(opposite(time.exceeds(times[family])) for name, time in times.items() if name != family), words
 
     return holds([("", statement)])
+
+
+def _is_of(wanted: Callable[[LaunchGroup], bool], family: str, group: LaunchGroup) -> bool:
+    return group.family == family and wanted(group)
 
 
 def moves_memory(figures: MatrixFigures, least: float) -> Finding:
     """Elementwise and data movement have at least that share of each ansatz."""
     families = ("elementwise", "layout", "gather-scatter", "reduction")
 
-    def share(model: str) -> tuple[bool, str]:
-        ours = figures.share(kernel_cell(model), lambda group: group.family in families)
-        return ours >= least, f"{100 * ours:.0f} %"
+    def share(model: str) -> tuple[Truth, str]:
+        ours = figures.share_interval(kernel_cell(model), lambda group: group.family in families)
+        return ours.lies(least, 1.0), _percent(ours, 0)
 
     return holds((model, partial(share, model)) for model in MODELS)
 
@@ -408,7 +463,7 @@ def moves_memory(figures: MatrixFigures, least: float) -> Finding:
 def clusters(figures: MatrixFigures, model: str, low: float, high: float) -> Finding:
     """More than half of the families of ``model`` that compute anything lie between ``low`` and ``high`` FLOP/byte."""
 
-    def most() -> tuple[bool, str]:
+    def most() -> tuple[Truth, str]:
         found = {
             family: work.intensity_flop_per_byte
             for family, work in figures.by_family(kernel_cell(model)).items()
@@ -424,7 +479,7 @@ def clusters(figures: MatrixFigures, model: str, low: float, high: float) -> Fin
 def has_denser_gemms(figures: MatrixFigures, higher: str, lower: Sequence[str]) -> Finding:
     """GEMMs of ``higher`` have more FLOPs per byte than those of each of ``lower``."""
 
-    def more(other: str) -> tuple[bool, str]:
+    def more(other: str) -> tuple[Truth, str]:
         ours, theirs = (
             _intensity(model, figures.by_family(kernel_cell(model)).get("gemm", Totals())) for model in (higher, other)
         )
@@ -438,12 +493,12 @@ def is_memory_bound(figures: MatrixFigures, models: Sequence[str]) -> Finding:
     peaks = _peaks()
     ridge = peaks.fp32_flops_per_s / peaks.memory_bytes_per_s
 
-    def statement(model: str) -> tuple[bool, str]:
+    def statement(model: str) -> tuple[Truth, str]:
         cell = kernel_cell(model)
         works = figures.by_family(cell).items()
         under = {family for family, work in works if work.intensity_flop_per_byte < ridge}
-        ours = figures.share(cell, lambda group: group.family in under)
-        return ours > 0.5, f"{100 * ours:.0f} %"
+        ours = figures.share_interval(cell, lambda group: group.family in under)
+        return ours.exceeds(Interval.exact(0.5)), _percent(ours, 0)
 
     return holds((model, partial(statement, model)) for model in models)
 
@@ -452,7 +507,7 @@ def is_more_memory_bound(figures: MatrixFigures, model: str, than: str) -> Findi
     """``model`` has fewer FLOPs per byte over all its launches. Time under the ridge would not decide: Psiformer's
     GEMMs together lie on it."""
 
-    def statement() -> tuple[bool, str]:
+    def statement() -> tuple[Truth, str]:
         ours, other = (
             _intensity(name, sum(figures.by_family(kernel_cell(name)).values(), start=Totals()))
             for name in (model, than)

@@ -1,6 +1,7 @@
 """The figures that tables and claims read from the rows of the matrix: times, memory, shares, intensities.
 
-A figure of a missing cell raises NotMeasured; it is never estimated.
+A figure of a missing cell raises NotMeasured; it is never estimated. Times have the errors of their model: each is an
+``Interval``.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fusionlab.characterisation.intervals import Factors, Interval, corners
 from fusionlab.characterisation.matrix import GROUP_FIGURES, Cell, Row
 from fusionlab.ledger.launch_rows import Totals
+from fusionlab.ledger.time.constants import ESTIMATED_FAMILIES, PRODUCTS
+from fusionlab.ledger.time.model import LAUNCH_US
 
 SAMPLING = "mcmc"
 
@@ -38,11 +42,34 @@ class LaunchGroup:
     unmodelled_bytes: int
 
 
-class MatrixFigures:
-    """The figures of a matrix of ``rows``; ``measured_us`` are device times of cells, where records have any."""
+@dataclass(frozen=True)
+class TimeErrors:
+    """The errors of modelled times: by family, the least and the largest of measured over modelled, ``unknown`` for a
+    family that was not measured; and microseconds that a launch may take beyond the model's."""
 
-    def __init__(self, rows: Mapping[Cell, Row], measured_us: Mapping[Cell, float] | None = None) -> None:
-        self.rows = rows
+    families: Mapping[str, Factors]
+    unknown: Factors
+    launch_us: float
+
+
+EXACT = TimeErrors({}, (1.0, 1.0), 0.0)
+"""Times as they are modelled."""
+LAUNCH_MODEL = TimeErrors(
+    ESTIMATED_FAMILIES,
+    (min(least for least, _ in ESTIMATED_FAMILIES.values()), max(most for _, most in ESTIMATED_FAMILIES.values())),
+    PRODUCTS.launch_us - LAUNCH_US,
+)
+"""Those of the rows: XLA's estimates, rooflines of library calls, and 1 us per launch."""
+
+
+class MatrixFigures:
+    """The figures of a matrix of ``rows``, whose times have ``errors``; ``measured_us`` are device times of cells,
+    where records have any."""
+
+    def __init__(
+        self, rows: Mapping[Cell, Row], measured_us: Mapping[Cell, float] | None = None, errors: TimeErrors = EXACT
+    ) -> None:
+        self.rows, self.errors = rows, errors
         self._measured_us = measured_us or {}
 
     def has(self, *cells: Cell) -> bool:
@@ -76,6 +103,60 @@ class MatrixFigures:
         """The cell's launches by phase, stage and family, the slowest first."""
         table = self.row(cell)["groups"]
         return [LaunchGroup(**dict(zip(table["columns"], row, strict=True))) for row in table["rows"]]
+
+    def time_ms(self, cell: Cell) -> Interval:
+        """``model_ms`` with its error."""
+        value = self.model_ms(cell)
+        if self.errors is EXACT:
+            return Interval.exact(value)
+        found = self.time_us(cell, lambda _: True)
+        return Interval(value, found.low / 1e3, found.high / 1e3)
+
+    def ratio(self, cell: Cell, other: Cell) -> Interval:
+        """The time of ``cell`` over that of ``other``, a program of nearly the same kernels: a family has the same
+        error on both sides."""
+        value = self.model_ms(cell) / self.model_ms(other)
+        sides = [self.by_family(one) for one in (cell, other)]
+        families = sorted({name for side in sides for name in side})
+        found = []
+        for factors in corners([self._factors(name) for name in families]):
+            for launch_us in (0.0, self.errors.launch_us):
+                above, below = (
+                    sum(
+                        factor * (side[name].model_us or 0.0) + launch_us * side[name].dynamic_launches
+                        for name, factor in zip(families, factors, strict=True)
+                        if name in side
+                    )
+                    for side in sides
+                )
+                found.append(above / below)
+        return Interval(value, min(found), max(found)) if found else Interval.exact(value)
+
+    def time_us(self, cell: Cell, wanted: Callable[[LaunchGroup], bool]) -> Interval:
+        """The modelled time of the ``wanted`` groups, with its error."""
+        groups = [group for group in self.groups(cell) if wanted(group)]
+        least, most = (sum(self._us(group, end) for group in groups) for end in (0, 1))
+        return Interval(sum(group.model_us or 0.0 for group in groups), least, most)
+
+    def share_interval(
+        self, cell: Cell, wanted: Callable[[LaunchGroup], bool], of: Callable[[LaunchGroup], bool] = lambda _: True
+    ) -> Interval:
+        """``share`` with its error."""
+        value = self.share(cell, wanted, of)
+        own = self.time_us(cell, lambda group: of(group) and wanted(group))
+        rest = self.time_us(cell, lambda group: of(group) and not wanted(group))
+        pairs = ((own.low, rest.high), (own.high, rest.low))
+        ends = [part / (part + others) for part, others in pairs if part]
+        return Interval(value, min(ends, default=0.0), max(ends, default=0.0))
+
+    def _factors(self, family: str) -> Factors:
+        return self.errors.families.get(family, self.errors.unknown)
+
+    def _us(self, group: LaunchGroup, end: int) -> float:
+        """The least (0) or the most (1) microseconds of a group."""
+        return (group.model_us or 0.0) * self._factors(group.family)[end] + (
+            end * self.errors.launch_us * group.dynamic_launches
+        )
 
     def share(
         self, cell: Cell, wanted: Callable[[LaunchGroup], bool], of: Callable[[LaunchGroup], bool] = lambda _: True

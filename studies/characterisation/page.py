@@ -26,8 +26,10 @@ from fusionlab.characterisation.claims import (
     stated,
 )
 from fusionlab.characterisation.figures import SAMPLING, LaunchGroup, MatrixFigures, NotMeasured
+from fusionlab.characterisation.intervals import Interval
 from fusionlab.characterisation.matrix import MODELS, MOLECULES, PROGRAMS, TARGETS, Cell, MatrixSetup
 from fusionlab.codegen.targets import load_target
+from fusionlab.ledger.time.constants import ESTIMATED_FAMILIES
 
 NOTHING = "-"
 
@@ -109,7 +111,7 @@ def share_tables(figures: MatrixFigures) -> list[PaperTable]:
     """Beside Figure 5: shares of modelled time, where the characterisation states one, and of all our families."""
 
     def stated(share: Share) -> tuple[str, ...]:
-        ours = _figure(lambda: 100 * share_of(figures, share), "{:.1f}")
+        ours = _or_nothing(lambda: f"{100 * share_of(figures, share).value:.1f}")
         part = share.part if share.family else "all"
         return share.model, part, share.family or "sampling", f"{100 * share.share:g}", ours
 
@@ -214,8 +216,8 @@ def _matrix(title: str, note: str, text: Callable[[Cell], str]) -> PaperTable:
     return PaperTable(title, note, ("", "molecule", *(f"{WORDS[p]} {t}" for p, t in pairs)), tuple(rows), words=2)
 
 
-def _figure(figure: Callable[[], float], form: str) -> str:
-    return _or_nothing(lambda: form.format(figure()))
+def _figure(figure: Callable[[], Interval], form: str) -> str:
+    return _or_nothing(lambda: form.format(figure().value))
 
 
 def _or_nothing(figure: Callable[[], str]) -> str:
@@ -237,9 +239,11 @@ def page(
     missing: int,
     tables: Sequence[PaperTable],
     judged: Sequence[JudgedClaim],
+    exactly: Sequence[JudgedClaim],
 ) -> str:
     """Markdown. ``given`` are the circumstances of all rows, ``versions`` those of the rows, ``measured`` the number of
-    cells with a measured time, ``missing`` that of the 96 cells not in the record."""
+    cells with a measured time, ``missing`` that of the 96 cells not in the record. ``exactly`` are the claims judged by
+    times without an error."""
     text = Path(__file__).with_name("page.md").read_text("utf-8")
     filled = text.format(
         given=_given(given),
@@ -251,6 +255,8 @@ def page(
         else "There is no record of a measured step of these programs on one of these GPUs yet.",
         missing=f"{96 - missing} of 96 cells are measured; `-` is a figure that is not there yet." if missing else "",
         counts=counts(judged) + ".",
+        surviving=surviving(judged, exactly),
+        factors=_factors(),
         claims=markdown(_claims(judged)),
         tables="\n\n".join(map(_section, tables)),
     )
@@ -261,6 +267,22 @@ def counts(judged: Sequence[JudgedClaim]) -> str:
     """The number of claims by verdict."""
     found = Counter(one.finding.verdict for one in judged)
     return f"{len(judged)} claims: " + ", ".join(f"{found[verdict]} {verdict}" for verdict in VERDICTS)
+
+
+def surviving(judged: Sequence[JudgedClaim], exactly: Sequence[JudgedClaim]) -> str:
+    """How many contradictions and confirmations by modelled times are left within their error."""
+    said = []
+    for verdict, noun in (("contradicted", "contradictions"), ("confirmed", "confirmations")):
+        before = [one for one, plain in zip(judged, exactly, strict=True) if plain.finding.verdict == verdict]
+        kept = sum(one.finding.verdict == verdict for one in before)
+        said.append(f"{kept} of {len(before)} {noun}")
+    return f"{' and '.join(said)} by the modelled times as they stand survive the error of the model"
+
+
+def _factors() -> str:
+    """The range of measured over modelled time of each family."""
+    named = (f"{family} {least:g} to {most:g}" for family, (least, most) in ESTIMATED_FAMILIES.items())
+    return ", ".join(named)
 
 
 def markdown(table: PaperTable) -> str:
@@ -291,7 +313,7 @@ def _given(found: MatrixSetup) -> str:
 def _cause(one: JudgedClaim) -> str:
     compiler = "differs by compiler version"
     if one.claim.differs.startswith(NOT_SHOWN):
-        return one.claim.differs
+        return "; ".join(filter(None, (one.claim.differs, one.kernels and f"most time of {one.kernels}")))
     return f"{one.claim.differs}; or {compiler}" if one.claim.differs else f"times are modelled; or {compiler}"
 
 

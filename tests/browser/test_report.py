@@ -17,8 +17,8 @@ from tests.report.test_looks import contrast, luminance
 pytestmark = pytest.mark.slow
 
 SECTIONS = (
-    "summary", "launches", "graph", "replay", "clusters", "refusals", "memory", "changes", "equivalence", "roofline",
-    "measured", "reproduce",
+    "summary", "launches", "graph", "replay", "clusters", "refusals", "kernels", "memory", "changes", "equivalence",
+    "roofline", "measured", "reproduce",
 )  # fmt: skip
 
 
@@ -418,6 +418,31 @@ def test_only_up_leads_out_of_a_group(page):
     assert len(set(walked)) > 2
     assert "group:0" not in walked
     assert "group:0" in [press(Keys.ARROW_UP) for _ in range(12)]
+
+
+def test_kernels_are_in_the_order_of_their_distance_from_the_floor(page, target):
+    for at, side in enumerate(("before", "after")):
+        found = target[side]["kernels"]
+        assert found["reason"] == ""
+        verdict = every(page, "#kernels .kernels-verdict")[at].text
+        assert (
+            f"{found['half']} of {found['count']} launches hold half of the distance ({found['rows'][0]['name']}"
+            in verdict
+        )
+        body = every(page, "#kernels .table")[at].find_elements(By.CSS_SELECTOR, "tbody tr")
+        names = [one.find_element(By.CSS_SELECTOR, "th").text for one in body]
+        assert names == [one["name"] for one in found["rows"]][: len(names)]
+        assert len(names) == min(12, len(found["rows"]))
+    page.execute_script("location.hash = arguments[0].getAttribute('href')", one(page, "#kernels tbody th a"))
+    assert target["before"]["kernels"]["rows"][0]["name"] in one(page, "#details-title").text
+
+
+def test_the_reason_for_no_kernels_is_all_that_is_said(shown, document, target):
+    sides = {side: {**target[side], "kernels": {"reason": "A CPU has none."}} for side in ("before", "after")}
+    page = shown({**document, "targets": [{**target, **sides}]})
+    assert [one.text for one in every(page, "#kernels .reason")] == ["A CPU has none."] * 2
+    assert every(page, "#kernels .table, #kernels .note") == []
+    assert page.get_log("browser") == []
 
 
 def test_memory_is_shown_by_buffer(page, target):

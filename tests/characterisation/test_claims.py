@@ -3,13 +3,15 @@
 import pytest
 
 from fusionlab.characterisation import claims
-from fusionlab.characterisation.claims import CLAIMS, Claim, judge_all, near, within
-from fusionlab.characterisation.figures import MatrixFigures, NotMeasured, measured_times
+from fusionlab.characterisation.claims import CLAIMS, Claim, holds, judge_all, near, within
+from fusionlab.characterisation.figures import MatrixFigures, NotMeasured, TimeErrors, measured_times
+from fusionlab.characterisation.intervals import Interval
 from fusionlab.characterisation.matrix import EVERY, INFERENCE, Cell
 from fusionlab.characterisation.page import claims_table, intensity_table, matrix_tables, ratio_tables, share_tables
 from tests.characterisation.rows import row
 
 EMPTY = MatrixFigures({})
+exact = Interval.exact
 KERNELS = Cell("paulinet", "CH4", INFERENCE, "a5000")
 
 
@@ -28,10 +30,58 @@ def judge_of(statement):
     ("ours", "verdict"), [(0.40, "confirmed"), (0.38, "contradicted"), (0.64, "confirmed"), (0.66, "contradicted")]
 )
 def test_a_share_may_be_a_quarter_off(ours, verdict):
-    assert verdict_of(lambda _: near(0.52, ours), EMPTY) == verdict
-    assert verdict_of(lambda _: near(0.02, 0.039), EMPTY) == "confirmed"
-    assert verdict_of(lambda _: near(0.02, 0.041), EMPTY) == "contradicted"
-    assert verdict_of(lambda _: near(0.01, 0.0), EMPTY) == "contradicted"
+    assert verdict_of(lambda _: near(0.52, exact(ours)), EMPTY) == verdict
+    assert verdict_of(lambda _: near(0.02, exact(0.039)), EMPTY) == "confirmed"
+    assert verdict_of(lambda _: near(0.02, exact(0.041)), EMPTY) == "contradicted"
+    assert verdict_of(lambda _: near(0.01, exact(0.0)), EMPTY) == "contradicted"
+
+
+def test_what_hangs_on_the_error_is_not_decidable():
+    def share(low, high):
+        return verdict_of(lambda _: near(0.52, Interval(0.52, low, high)), EMPTY)
+
+    assert [share(*ends) for ends in ((0.4, 0.6), (0.3, 0.6), (0.1, 0.3))] == [
+        "confirmed", "not decidable", "contradicted",
+    ]  # fmt: skip
+    figures = [("one", lambda: Interval(8.5, 8.0, 20.0))]
+    assert verdict_of(lambda _: within(figures, 8, 9), EMPTY) == "not decidable"
+    assert verdict_of(lambda _: within([*figures, ("two", lambda: exact(30.0))], 8, 9), EMPTY) == "contradicted"
+    assert verdict_of(lambda _: holds([("one", lambda: (True, "")), ("two", lambda: (None, ""))]), EMPTY) == (
+        "not decidable"
+    )
+
+
+def test_shares_have_the_errors_of_their_families():
+    """GEMMs take 1 to 2 times their modelled time, the rest what is modelled, and a launch up to 1 us more."""
+    errors = TimeErrors({"gemm": (1.0, 2.0)}, (1.0, 1.0), launch_us=1.0)
+    cells = [KERNELS, Cell("paulinet", "CH4", INFERENCE, "a100")]
+    figures = MatrixFigures(
+        {cell: row([("mcmc", "gemm", 30.0), ("", "elementwise", 70.0)]) for cell in cells}, errors=errors
+    )
+    share = figures.share_interval(KERNELS, lambda group: group.family == "gemm")
+    assert (share.value, share.low, share.high) == (0.3, 30 / 110, 70 / 140)  # each group has 10 launches
+    assert share.words("30 %", 100) == "30 % (27 to 50)"
+    time = figures.time_ms(KERNELS)
+    assert [1e3 * end for end in (time.value, time.low, time.high)] == pytest.approx([100, 100, 150])
+    alike = figures.ratio(*cells)
+    assert (alike.low, alike.high) == (1.0, 1.0)  # the same kernels have the same error
+    apart = figures.time_ms(cells[0]) / figures.time_ms(cells[1])
+    assert (apart.low, apart.high) == pytest.approx((100 / 150, 150 / 100))
+
+
+def test_a_contradiction_without_a_cause_names_the_kernels_in_question():
+    rows = {
+        Cell("psiformer", molecule, program, "a5000"): row([("laplacian", "gemm", us), ("mcmc", "layout", us / 4)])
+        for molecule, us in (("LiH", 1.0), ("C4H4", 100.0))
+        for program in ("inference-step", "train-step")
+    }
+    found = {one.claim.statement: one for one in judge_all(CLAIMS, MatrixFigures(rows))}
+    grown = found["Psiformer's grows mildly (A5000)"]
+    assert grown.finding.verdict == "contradicted"
+    assert grown.kernels.startswith(
+        "psiformer C4H4: gemm in stage B of laplacian (80 %, 10 launches), layout in stage B of"
+    )
+    assert grown.to_json()["kernels"] == grown.kernels
 
 
 def test_one_figure_outside_contradicts_and_a_lacking_one_keeps_from_confirming():
@@ -39,7 +89,7 @@ def test_one_figure_outside_contradicts_and_a_lacking_one_keeps_from_confirming(
         def figure(value):
             if value is None:
                 raise NotMeasured([KERNELS])
-            return value
+            return exact(value)
 
         return lambda _: within([(str(v), lambda v=v: figure(v)) for v in values], 8, 9)
 

@@ -59,8 +59,12 @@ def test_the_document_has_cells_claims_and_what_is_lacking(record, tmp_path, cli
     readme = " ".join((ROOT / "README.md").read_text().split())
     assert f"{len(record.rows)} of its 96 cells are measured" in readme
     assert {one["verdict"] for one in document["claims"]} <= {
-        "confirmed", "contradicted", "not testable here", "not measured yet",
+        "confirmed", "contradicted", "not decidable", "not testable here", "not measured yet",
     }  # fmt: skip
+    assert all(
+        bool(one["kernels"]) == (one["verdict"] == "contradicted" and one["differs"].startswith("cause not shown"))
+        for one in document["claims"]
+    )
     assert all(one["ours"] for one in document["claims"] if one["verdict"] in ("confirmed", "contradicted"))
     cli("paper", "--no-run", "--record", tmp_path / "none.json", code=0)
 

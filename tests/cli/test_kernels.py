@@ -75,14 +75,14 @@ def test_the_limit_and_the_kernels_that_are_far_from_it(over_fused, cli, as_json
     assert "± 14% by model" in limit
     assert "half of the distance: 1 kernel (" in limit
     found = as_json("kernels", over_fused)
-    assert found["model_us"] == sum(one["model_us"] for one in found["kernels"])
+    assert found["model_us"] == pytest.approx(sum(one["model_us"] for one in found["kernels"]))
     assert found["model_us"] > found["floor_us"] >= found["program_floor_us"] > 0
     assert all(one["model_source"] == "code" for one in found["kernels"])
 
 
 def test_launches_with_their_code_have_the_times_of_kernels(over_fused, cli, as_json):
     said = as_json("launches", over_fused, "--kernels")
-    assert said["totals"]["model_us"] == as_json("kernels", over_fused)["model_us"]
+    assert said["totals"]["model_us"] == pytest.approx(as_json("kernels", over_fused)["model_us"])
     assert {row["model_source"] for row in said["rows"]} == {"code"}
     assert "± 14% (model)" in cli("launches", over_fused, "--kernels", "--quiet", code=0).stdout
 
@@ -134,6 +134,33 @@ def test_a_program_of_library_calls_alone_has_a_time(tmp_path, cli, as_json):
     given = (tmp_path / "model.py:product", "--args", "f32[512,512] f32[512,512]")
     assert as_json("kernels", *given)["model_us"] > 0
     assert {row["model_source"] for row in as_json("launches", *given, "--kernels")["rows"]} == {"product"}
+
+
+def test_the_table_is_of_the_distance_from_the_floor_with_library_calls(tmp_path, cli, as_json):
+    (tmp_path / "model.py").write_text(
+        "import jax.numpy as jnp\n\n\ndef f(x, w, h):\n    return jnp.tanh(x @ w) @ w, jnp.tanh(h.T) * 2\n"
+    )
+    given = ("kernels", tmp_path / "model.py:f", "--args", "f32[4096,4096] f32[4096,4096] f32[64,64]")
+    found = as_json(*given)
+    (first, *_), (_, _, *table) = found["distances"], cli(*given, "--quiet", code=0).stdout.splitlines()
+    assert first["name"] in found["without_code"]
+    beyond = [one["distance_us"] for one in found["distances"]]
+    assert beyond == sorted(beyond, reverse=True)
+    assert sum(beyond) == pytest.approx(found["model_us"] - found["floor_us"])
+    rows = [line for line in table if "%" in line]
+    assert first["name"] in rows[0]
+    assert "dot_general at model.py:5" in rows[0]
+
+
+@pytest.mark.parametrize(("work", "bounded"), [("cholesky(x)", True), ("eigh(x)[0]", True), ("slogdet(x)[1]", False)])
+def test_a_factorisation_without_a_model_has_a_least_time(work, bounded, tmp_path, cli, as_json):
+    (tmp_path / "model.py").write_text(f"import jax.numpy as jnp\n\n\ndef f(x):\n    return jnp.linalg.{work}\n")
+    given = (tmp_path / "model.py:f", "--args", "f32[64,64]")
+    sources = {row["model_source"] for row in as_json("launches", *given)["rows"]}
+    assert ("at-least" in sources) == bounded
+    said = [cli(command, *given, code=0).stdout for command in ("launches", "kernels")]
+    assert ["at least the roofline's" in one for one in said] == [bounded] * 2
+    assert (">=" in said[1]) == bounded
 
 
 def test_without_over_fusion_it_is_said(program, cli):

@@ -4,7 +4,7 @@ import pytest
 
 from fusionlab.codegen.targets import load_target
 from fusionlab.device_code.kernel_time import KernelDemand, Terms, kernel_us, streaming_us, terms_of
-from fusionlab.ledger.time_constants import KERNELS, KernelConstants
+from fusionlab.ledger.time.constants import KERNELS, KernelConstants
 
 H100 = load_target("h100")
 PLAIN = KernelConstants(launch_us=2.0, power=1.0, memory=1.0, l2=1.0, requests=1.0, issue=1.0)

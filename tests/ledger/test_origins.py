@@ -87,6 +87,33 @@ def test_reductions_and_products_weigh_more_than_their_epilogue(op, shape):
     assert (row.scope, row.op, row.source, row.scopes) == ("main", "work", "m.py:3", ("main", "end"))
 
 
+def test_a_scatter_with_more_index_arithmetic_than_results_is_no_comparison():
+    """JAX wraps negative indices: that is as many comparisons as updates, and of one line with the scatter."""
+
+    def named(op):
+        return f'metadata={{op_name="jit(f)/main/{op}" source_file="m.py" source_line=3}}'
+
+    text = (
+        "HloModule m, is_scheduled=true\n\n%add (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(0)\n"
+        "  %b = f32[] parameter(1)\n  ROOT %s = f32[] add(%a, %b)\n}\n\n"
+        "%fused (x: f32[8], i: s32[900,1], u: f32[900]) -> f32[8] {\n  %x = f32[8]{0} parameter(0)\n"
+        "  %i = s32[900,1]{1,0} parameter(1)\n  %u = f32[900]{0} parameter(2)\n"
+        f"  %l = pred[900,1]{{1,0}} compare(%i, %i), direction=LT, {named('lt')}\n"
+        f"  %n = s32[900,1]{{1,0}} select(%l, %i, %i), {named('select_n')}\n"
+        f"  %t = f32[900]{{0}} multiply(%u, %u), {named('mul')}\n"
+        "  ROOT %w = f32[8]{0} scatter(%x, %n, %t), update_window_dims={}, inserted_window_dims={0}, "
+        f"scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=%add, {named('scatter-add')}\n}}\n\n"
+        "ENTRY %main (x: f32[8], i: s32[900,1], u: f32[900]) -> f32[8] {\n  %x = f32[8]{0} parameter(0)\n"
+        "  %i = s32[900,1]{1,0} parameter(1)\n  %u = f32[900]{0} parameter(2)\n"
+        "  ROOT %kernel = f32[8]{0} fusion(%x, %i, %u), kind=kInput, calls=%fused\n}\n"
+    )
+    (row,) = launch_rows(compiled_of(text))
+    assert (row.op, row.stage_share) == ("scatter-add", 1.0)
+    assert row.parts == ("main/scatter-add (m.py:3)", "main/lt (m.py:3)", "main/select_n (m.py:3)", "main/mul (m.py:3)")
+    plain = re.sub(r"ROOT %w = .*?, metadata", "ROOT %w = f32[8]{0} slice(%t), slice={[0:8]}, metadata", text)
+    assert launch_rows(compiled_of(plain))[0].op == "lt"  # nothing but comparisons and a product of equal weight
+
+
 def test_a_source_line_in_the_metadata_itself_is_read_too():
     text = TEXT.replace("stack_frame_id=2", 'source_file="/home/me/old.py" source_line=7')
     rows = {row.name: row for row in launch_rows(compiled_of(text))}

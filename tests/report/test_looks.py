@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fusionlab.hlo.ops import FAMILIES
-from fusionlab.ledger.model_time import Ceilings
 from fusionlab.ledger.roofline import Point
+from fusionlab.ledger.time.model import Ceilings
 from fusionlab.report.page import page
 from fusionlab.report.pictures.dot import drawing_dot
 from fusionlab.report.pictures.drawing import Box, Drawing, PictureBlock

@@ -3,8 +3,8 @@
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
-from fusionlab.ledger.model_time import Ceilings
 from fusionlab.ledger.roofline import Point
+from fusionlab.ledger.time.model import Ceilings
 from fusionlab.report.pictures.roofline import roofline_svg
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -1,12 +1,14 @@
 """The search behind ``--pipeline best``, with figures that are given here."""
 
 import dataclasses
+import io
 import json
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from rich.console import Console
 
 from fusionlab.bytesize import ByteSize
 from fusionlab.codegen.targets import load_target
@@ -16,6 +18,7 @@ from fusionlab.hlo.view import view_of
 from fusionlab.passes.interface import Applied, Pass, Result, Setting, VerificationError
 from fusionlab.passes.licm import LoopInvariantCodeMotion
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
+from fusionlab.report.tables.programs import print_search
 from fusionlab.search import space
 from fusionlab.search.best import Goal, Search, TrialStore
 from fusionlab.search.costs import Costs, TrialFailed
@@ -94,6 +97,24 @@ def test_the_best_of_each_objective(objective, figure, run):
     assert found.trials[0].pipeline == ""
     assert getattr(found.best.costs, figure) == min(getattr(trial.costs, figure) for trial in measured)
     json.dumps(found.to_json(), allow_nan=False)
+
+
+@pytest.mark.parametrize(("error", "undecided"), [(0.0, False), (9.0, True)])
+def test_times_within_the_error_of_pairs_are_not_decided(error, undecided, run):
+
+    def costs(program):
+        return dataclasses.replace(costs_of(program), pair_error=error)
+
+    found = run(Goal("time"), Measuring(costs=costs))
+    named = [one.pipeline for one, _ in found.undecided]
+    assert bool(named) == undecided
+    assert all(share <= error for _, share in found.undecided)
+    console = Console(file=io.StringIO(), width=200)
+    print_search(found, console)
+    best = next(line for line in console.file.getvalue().splitlines() if line.startswith("best:"))
+    assert ("; not decidable by the model of time: " in best) == bool(named)
+    assert run(Goal("launches"), Measuring(costs=costs)).undecided == ()
+    assert [one["pipeline"] for one in found.to_json()["undecided"]] == named
 
 
 def test_each_program_is_compiled_once_and_none_where_nothing_applies(run, replay):

@@ -1,11 +1,15 @@
 """The costs of a program, in a process of its own where the GPU is absent; and which of two is better."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from fusionlab.codegen.cache import default_cache
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
+from fusionlab.facts.kernel_facts import KernelFacts
+from fusionlab.ledger.time.model import CODE, XLA, pair_error_of
 from fusionlab.search.costs import Costs, TrialFailed, costs_of, front, measure_for
 
 pytestmark = pytest.mark.usefixtures("compile_cache")
@@ -28,7 +32,11 @@ def test_the_costs_are_those_of_a_compile_here(name, platform, program):
     compiled = compile_program(program, target, cache=cache)
     assert compiled.from_cache
     assert found == costs_of(compiled)
-    assert found.model_us > 0
+    assert found.model_us == pytest.approx(KernelFacts.of(compiled).model_us)
+    assert found.pair_error == pair_error_of([CODE])
+    estimated = costs_of(dataclasses.replace(compiled, ptx=""))
+    assert estimated.model_us != found.model_us
+    assert estimated.pair_error == pair_error_of([XLA])
 
 
 @pytest.mark.parametrize(

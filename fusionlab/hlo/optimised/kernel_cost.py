@@ -114,7 +114,8 @@ def work_of(module: HloModule, computation: Computation, instruction: Instructio
 
 def terms_of(computation: Computation, instruction: Instruction) -> int:
     """The scalar steps of one run of an op that is no fusion: the elements of its result, those that a reduction reads,
-    the terms of a product or convolution. At least 1; of several results, the largest counts."""
+    the updates of a scatter and what they change, the terms of a product or convolution. At least 1; of several
+    results, the largest counts."""
     elements = max((shape.size for shape in _arrays(instruction.shape)), default=1)
     rule = _TERMS.get(instruction.opcode)
     try:
@@ -143,11 +144,17 @@ def _terms_of_reduce(computation: Computation, one: Instruction) -> int:
     return _operands(computation, one)[0].size
 
 
+def _terms_of_scatter(computation: Computation, one: Instruction) -> int:
+    operands = _operands(computation, one)
+    return 2 * operands[-1].size
+
+
 _TERMS: dict[str, Callable[[Computation, Instruction], int]] = {
     "convolution": _terms_of_convolution,
     "dot": _terms_of_dot,
     "reduce": _terms_of_reduce,
     "reduce-window": _terms_of_reduce,
+    "scatter": _terms_of_scatter,
 }
 
 

@@ -6,13 +6,14 @@ rewrite:
         lap += jvp_g(eye[k])[k]                          collapse-replay       (forward Laplacian, all directions)
                                                          batch-replay          (all directions of the replay at once)
 
-The candidates are rewritten and, where the study has a target, compiled for it; the one with the least time on the
-target's roofline is taken, and all are printed with their figures. With ``memory_budget``, candidates beyond it
-(temp bytes by XLA's buffer assignment) are out, and the forward Laplacian is also tried with the walkers in 2, 4,
-8, ... parts. Without one, a forward Laplacian may have 4 times the program's temp bytes and half of the device's
-memory, and batch-replay, with fewer directions at a time, 1.5 times; 16 MiB are always admitted.
-``chunk`` means batch-replay with that many directions at a time. Before a forward Laplacian, loops of constants
-alone are evaluated at compile time (fold-constant-loops).
+The candidates are rewritten and, where the study has a target, compiled for it; the one with the least time is taken,
+and all are printed with their figures. Time is that of the code of their kernels where XLA writes it and more than
+launches counts, else the target's roofline. With ``memory_budget``, candidates beyond it (temp bytes by XLA's buffer
+assignment) are out, and the forward Laplacian is also tried with the walkers in 2, 4, 8, ... parts. Without one, a
+forward Laplacian may have 4 times the program's temp bytes and half of the device's memory, and batch-replay, with
+fewer directions at a time, 1.5 times; 16 MiB are always admitted. ``chunk`` means batch-replay with that many
+directions at a time. Before a forward Laplacian, loops of constants alone are evaluated at compile time
+(fold-constant-loops).
 
 requires: what its passes require; a loop that is not a replay of that form is left alone with the reason.
 exact: reassociates.
@@ -41,6 +42,8 @@ from fusionlab.passes.sparsify_directions import SparsifyDirections
 from fusionlab.units import flop_words, time_words
 
 _MOST_PARTS = 64
+_FAR = 2
+"""A candidate of so many times the least roofline is not compiled for the code of its kernels, which takes long."""
 _FORWARD_RATIO, _FALLBACK_RATIO = 4, 1.5
 _ALWAYS_ADMITTED = ByteSize(16 * MIB)
 _NO_REPLAY = "there is no replay in it: its program has no loop, and no sum over an identity's rows or unit vectors"
@@ -138,6 +141,9 @@ class _MemoryLimit:
         return (far and within_device) or self.admits(self.setting.temp_bytes(forward))
 
 
+_Costed = tuple[Result, Figures]
+
+
 def _forward(program: Program, setting: Setting, limit: _MemoryLimit) -> Result:
     """The best forward Laplacian within ``limit``; without figures the sparse one, in as few parts as it takes."""
     first = SparsifyDirections().run(program, setting)
@@ -155,9 +161,10 @@ def _forward(program: Program, setting: Setting, limit: _MemoryLimit) -> Result:
         if len(tried) < 2:
             continue
         if fits:
-            best, _ = min(fits, key=lambda each: _cost(each[1]))
+            timed = _timed(fits, setting)
+            best, _ = min(timed, key=lambda each: _cost(each[1]))
             within = f" within {limit}" if limit.budget or len(fits) < len(known) else ""
-            return _with_reason(best, f"chosen{within} from {_listed(tried)}")
+            return _with_reason(best, f"chosen{within} from {_listed(tried)}{_decision(timed)}")
         if not known and not limit.budget:
             break
     if not limit.budget and all(figures is None for _, figures in tried):
@@ -178,9 +185,32 @@ def _first_that_fits(program: Program, setting: Setting, limit: _MemoryLimit, fi
     return _declined(program, first, Ground.MEMORY, f"fits {limit}", divided)
 
 
+def _timed(fits: Sequence[_Costed], setting: Setting) -> Sequence[_Costed]:
+    """Candidates with the time of their kernels' code where that is at hand, and more than launches decide; those that
+    the roofline puts far behind are out."""
+    least = min(_cost(figures) for _, figures in fits)
+    near = [(result, figures) for result, figures in fits if _cost(figures) <= _FAR * least]
+    small = all(figures.launch_us > (figures.model_us or 0.0) / 2 for _, figures in near)
+    if setting.kernels is None or len(near) < 2 or small:
+        return fits
+    return [(result, figures.by_code(setting.kernels(result.program))) for result, figures in near]
+
+
 def _cost(figures: Figures) -> float:
-    """Microseconds on the roofline where the target has one, else FLOPs."""
+    """Microseconds by the model where the target has one, else FLOPs."""
     return figures.flops if figures.model_us is None else figures.model_us
+
+
+def _decision(timed: Sequence[_Costed]) -> str:
+    """The times that decided, where they are those of kernels' code, and whether they do decide."""
+    errors = [figures.pair_error for _, figures in timed if figures.pair_error is not None]
+    if not errors:
+        return ""
+    first, second, *_ = sorted(_cost(figures) for _, figures in timed)
+    said = ", ".join(f"{result.applied[0].resolved} {time_words(_cost(figures))}" for result, figures in timed)
+    if (apart := second / first - 1) < max(errors):
+        said += f"; not decidable by the model: {apart:.1%} apart, {max(errors):.0%} are needed"
+    return f"; by the code of kernels {said}"
 
 
 def _listed(tried: Sequence[tuple[Result, Figures | None]]) -> str:

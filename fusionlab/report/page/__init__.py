@@ -19,7 +19,7 @@ from fusionlab.report.pictures.looks import FAMILY_LOOKS
 
 SCRIPTS = (
     "dom.js", "data.js", "tables.js", "details.js", "summary.js", "launches.js", "layout.js", "graph.js", "findings.js",
-    "memory.js", "roofline.js", "records.js", "search.js", "main.js",
+    "kernels.js", "memory.js", "roofline.js", "records.js", "search.js", "main.js",
 )  # fmt: skip
 """Scripts in the order of concatenation: a file comes after those it uses at load time."""
 

@@ -2,7 +2,7 @@
 
 const SECTIONS = {
   summary: summarySection, launches: launchesSection, graph: graphSection, replay: replaySection, clusters: clustersSection,
-  refusals: refusalsSection, memory: memorySection, changes: changesSection, equivalence: checksSection, roofline: rooflineSection,
+  refusals: refusalsSection, kernels: kernelsSection, memory: memorySection, changes: changesSection, equivalence: checksSection, roofline: rooflineSection,
   measured: measuredSection, reproduce: reproduceSection,
 };
 

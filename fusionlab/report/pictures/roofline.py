@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from fusionlab.ledger.model_time import Ceilings
 from fusionlab.ledger.roofline import Point
+from fusionlab.ledger.time.model import Ceilings
 from fusionlab.report.pictures.looks import family_colour, family_mark
 
 _WIDTH, _HEIGHT = 900, 560

@@ -15,7 +15,7 @@ from fusionlab.report.tables import UNKNOWN, Cell, Table, field, milliseconds, n
 from fusionlab.search.best import SearchResult
 from fusionlab.search.costs import Costs
 from fusionlab.study import StudyResult
-from fusionlab.units import BYTES, TIMES, flop_words, unit_for
+from fusionlab.units import BYTES, TIMES, counted, flop_words, unit_for
 
 Row = tuple[str, str, Callable[[float], str]]
 _ROWS: tuple[Row, ...] = (
@@ -211,6 +211,17 @@ def _trial_columns(found: Sequence[Costs]) -> dict[str, Cell]:
     }
 
 
+def _undecided(found: SearchResult) -> str:
+    """The programs that the model of time cannot tell from the best one."""
+    if not found.undecided or found.best.costs is None:
+        return ""
+    (first, share), *more = found.undecided
+    name = f'"{first.pipeline}"' if first.pipeline else "the program as it is"
+    others = f" and {counted(len(more), 'other', 'others')}" if more else ""
+    needed = found.best.costs.pair_error
+    return f"; not decidable by the model of time: {name} is {share:.1%} apart{others}, {needed:.0%} are needed"
+
+
 def print_search(found: SearchResult, console: Console) -> None:
     """The original program, the front with its best marked, the trials, and the pipeline to repeat."""
     start, goal = found.trials[0], found.goal
@@ -239,4 +250,4 @@ def print_search(found: SearchResult, console: Console) -> None:
         if trial.status in ("failed", "unfinished"):
             console.print(f"  {trial.status} {trial.pipeline}: {trial.reason}", soft_wrap=True, markup=False)
     chosen = f'--pipeline "{found.best.pipeline}"' if found.best.pipeline else "no pass: none makes it better"
-    console.print(f"best: {chosen}", soft_wrap=True, style="bold", markup=False)
+    console.print(f"best: {chosen}{_undecided(found)}", soft_wrap=True, style="bold", markup=False)

@@ -15,7 +15,7 @@ from fusionlab.hlo.program import program_view
 from fusionlab.hlo.view import view_of
 from fusionlab.passes.fuse_jvp_replay import choose
 from fusionlab.passes.fuse_jvp_replay.choose import FuseJvpReplay
-from fusionlab.passes.interface import Declined, Figures, Result, Setting
+from fusionlab.passes.interface import Declined, Figures, KernelFigures, Result, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.passes.sparsify_directions import SparsifyDirections
 from fusionlab.workloads import catalogue
@@ -62,6 +62,33 @@ def test_time_may_prefer_all_directions(replay):
 
     result = FuseJvpReplay().run(replay, Setting(figures=dense_is_cheap, platform="cuda"))
     assert result.applied[0].resolved == "collapse-replay"
+
+
+@pytest.mark.parametrize(
+    ("dense_us", "chosen", "said"),
+    [
+        (0.9, "collapse-replay", "by the code of kernels sparsify-directions 1.0 us, collapse-replay 0.9 us"),
+        (1.02, "sparsify-directions", "not decidable by the model: 2.0% apart, 3% are needed"),
+    ],
+)
+def test_the_code_of_kernels_decides_where_it_is_known(dense_us, chosen, said, replay):
+    """The roofline prefers the sparse form by far."""
+
+    def by_code(program):
+        is_dense = program_cost(program).flops > sparse_flops
+        return KernelFigures(dense_us if is_dense else 1.0, 1, 1, (), pair_error=0.03)
+
+    sparse_flops = program_cost(SparsifyDirections().run(replay, Setting(platform="cuda")).program).flops
+    result = FuseJvpReplay().run(replay, Setting(figures=figures, platform="cuda", kernels=by_code))
+    (event,) = result.applied
+    assert event.resolved == chosen
+    assert event.what.endswith(said)
+    far = Setting(
+        figures=lambda one: replace(figures(one), model_us=figures(one).flops ** 9), platform="cuda", kernels=by_code
+    )
+    assert FuseJvpReplay().run(replay, far).applied[0].resolved == "sparsify-directions"  # the roofline is enough
+    small = Setting(figures=lambda one: replace(figures(one), launch_us=1e9), platform="cuda", kernels=by_code)
+    assert FuseJvpReplay().run(replay, small).applied[0].resolved == "sparsify-directions"  # launches are all there is
 
 
 @pytest.mark.by_turns(4, "399-4")

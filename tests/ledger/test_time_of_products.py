@@ -9,8 +9,8 @@ from fusionlab.codegen.targets import load_target
 from fusionlab.hlo.optimised.parser import parse_optimized
 from fusionlab.hlo.optimised.products import MatrixProduct, product_of
 from fusionlab.ledger.launch_rows import launch_rows
-from fusionlab.ledger.library_time import product_us, tiles_of
-from fusionlab.ledger.time_constants import PRODUCTS, ProductConstants
+from fusionlab.ledger.time.constants import PRODUCTS, ProductConstants
+from fusionlab.ledger.time.products import product_us, tiles_of
 from tests.ledger.by_hand import compiled_of
 
 LAYER = MatrixProduct(1, 327680, 256, 320, 32, False, True, False)

@@ -7,7 +7,7 @@ A product is cut into tiles, which the SMs compute in turn:
 Tiles are padded: 64 x 64 for a batch of products; for a single one also 128 x 32 and 32 x 128, whichever takes least;
 the contracted axis in steps of 16. The share of tensor cores is another one where rows of an operand do not start at
 multiples of 16 bytes. ``least`` is the latency of a tile, which bounds batches of small products. The constants are
-fitted (``time_constants``); which kernel the library chooses is not known.
+fitted (``time.constants``); which kernel the library chooses is not known.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import math
 
 from fusionlab.codegen.targets import Target
 from fusionlab.hlo.optimised.products import MatrixProduct
-from fusionlab.ledger.time_constants import PRODUCTS, ProductConstants
+from fusionlab.ledger.time.constants import PRODUCTS, ProductConstants
 
 _TILES = ((64, 64), (128, 32), (32, 128))
 _STEP = 16

@@ -5,7 +5,7 @@ leave out the launch). A Triton fusion has two, and that of the model XLA decide
 the other assumes that every element of a softmax recomputes its row, 113 seconds for a kernel of 439 us (Orbformer's
 local energy on the A100). Library calls have none: they get the larger of FLOPs over peak and bytes over bandwidth,
 products in float32 below HIGHEST over the peak of TF32, which XLA lets the library use. Where the code of kernels is
-read, their time is that of ``device_code.kernel_time``, and that of products is that of their tiles (``library_time``).
+read, their time is that of ``device_code.kernel_time``, and that of products that of their tiles (``time.products``).
 
 XLA's estimates and rooflines are increased by the launch itself, for which XLA assumes 1 us
 (``kKernelLaunchOverhead`` of ``xla/service/gpu/model/gpu_performance_model_base.h``). A real launch costs several;
@@ -24,18 +24,21 @@ from dataclasses import dataclass
 from fusionlab.codegen.compile import Compiled
 from fusionlab.codegen.targets import Target
 from fusionlab.hlo.cost import Cost
+from fusionlab.hlo.ops import family_of_target
 from fusionlab.hlo.optimised.device import estimates
 from fusionlab.hlo.optimised.kernel_cost import Work
 from fusionlab.hlo.optimised.parser import Instruction
 from fusionlab.hlo.optimised.products import MatrixProduct
-from fusionlab.ledger.library_time import product_us
-from fusionlab.ledger.time_constants import PROGRAM_ERROR
+from fusionlab.ledger.time.constants import ESTIMATED_PAIR_ERROR, PAIR_ERROR, PROGRAM_ERROR
+from fusionlab.ledger.time.products import product_us
 
 LAUNCH_US = 1.0
 _TRITON_MODEL = "indexing-cost-model"
 XLA, ROOFLINE, MEASURED, PRODUCT, CODE = "xla", "roofline", "measured", "product", "code"
+AT_LEAST = "at-least"
 """The models: XLA's estimate, the roofline of the spec or of measured ceilings, tiles of a library's product, and what
-the code of a kernel does (``device_code.kernel_time``)."""
+the code of a kernel does (``device_code.kernel_time``). A roofline is ``AT_LEAST`` of a library's factorisation but
+LU (the tested programs have that), and of a call without a rule for its FLOPs: their steps wait for each other."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class TimeModel:
         self, instruction: Instruction, work: Work, moved_bytes: int, product: MatrixProduct | None = None
     ) -> tuple[float | None, str]:
         """Microseconds of one run of ``instruction`` with its launch, and their source (``xla``, ``product``,
-        ``roofline`` or ``measured``); (None, "") without an estimate of XLA's or ceilings."""
+        ``roofline``, ``at-least`` or ``measured``); (None, "") without an estimate of XLA's or ceilings."""
         us = _estimate_us(instruction) if self.trust_xla else None
         if us is not None:
             return us + LAUNCH_US, XLA
@@ -91,8 +94,16 @@ class TimeModel:
                 return us, PRODUCT
         if self.ceilings is None:
             return None, ""
-        source = MEASURED if self.ceilings.measured else ROOFLINE
+        source = MEASURED if self.ceilings.measured else AT_LEAST if _is_lower_bound(instruction, work) else ROOFLINE
         return self.ceilings.least_us(work.flops, moved_bytes, work.tf32_flops) + LAUNCH_US, source
+
+
+def _is_lower_bound(instruction: Instruction, work: Work) -> bool:
+    """True for a library's call whose time may have little to do with its bytes and FLOPs."""
+    target = instruction.custom_call_target
+    if not target:
+        return False
+    return bool(work.unmodelled) or (family_of_target(target) == "factorisation" and "getrf" not in target)
 
 
 def _estimate_us(instruction: Instruction) -> float | None:
@@ -129,6 +140,12 @@ def error_of(sources: Iterable[str]) -> float | None:
     """The tested error of a sum of times by models ``sources``, as a share; None with an estimate of XLA's, as before
     JAX 0.9, whose lists do not say how many threads a kernel has."""
     return None if XLA in set(sources) else PROGRAM_ERROR
+
+
+def pair_error_of(sources: Iterable[str]) -> float:
+    """The least difference of two times by models ``sources``, as a share, that tells which of two variants of one
+    program is faster."""
+    return ESTIMATED_PAIR_ERROR if {XLA, ROOFLINE} & set(sources) else PAIR_ERROR
 
 
 def error_words(error: float | None) -> str:
