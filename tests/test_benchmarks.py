@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fusionlab.corpus.manifest import Corpus
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.time.constants import (
     ESTIMATED_FAMILIES,
@@ -464,3 +465,50 @@ def test_what_the_models_of_time_cannot_order_is_their_error_of_pairs(module):
     for error, times in models.items():
         wrong = fitting.least_decidable(programs, times)
         assert 0.01 < wrong < error < wrong + 0.03
+
+
+
+
+@pytest.fixture
+def of_paper():
+    """``of_paper(module)``: the rows of studies/paper.json, as those of both versions."""
+    cells = json.loads((FOLDER.parent / "studies" / "paper.json").read_text())["cells"]
+
+    def made(module):
+        return {"rows": {name: {module.OLD_JAX: row, module.TODAY: row} for name, row in cells.items()}}
+
+    return made
+
+
+def test_a_contradiction_that_both_versions_have_is_not_the_compiler_s(module, of_paper):
+    paper = module("paper_versions")
+    text = paper.page(of_paper(paper))
+    assert text.splitlines()[2].startswith("96 of 96 cells")
+    assert "**shown** for 0, **not** for" in " ".join(text.split())
+    assert "**shown** |" not in text
+    assert "**not** |" in text
+
+
+def test_a_claim_that_only_the_older_version_confirms_is_shown(module, of_paper):
+    paper = module("paper_versions")
+
+    record = of_paper(paper)
+    for name, sides in record["rows"].items():
+        if "train-step" in name:
+            old = sides[paper.OLD_JAX]
+            sides[paper.OLD_JAX] = {**old, "temp_bytes": 4 * old["temp_bytes"]}
+    (line,) = [one for one in paper.page(record).splitlines() if "training holds more memory" in one]
+    assert line.endswith("| **shown** |")
+
+
+@pytest.mark.slow
+def test_the_corpus_is_made_and_its_launches_recorded_once(tmp_path):
+    words = [sys.executable, str(FOLDER / "corpus.py"), "--folder", str(tmp_path), "--only", "fft_solver"]
+    subprocess.run([*words, "--texts"], check=True, capture_output=True)
+    first = (tmp_path / "manifest.json").read_text()
+    (made,) = json.loads(first)["programs"]
+    kept = Corpus.read(FOLDER.parent / "studies" / "corpus")
+    assert made["inputs"] == json.loads(json.dumps(kept.select(["fft_solver"])[0].to_json()))["inputs"]
+    assert {path.name for path in tmp_path.iterdir()} == {"manifest.json", "fft_solver.mlir.gz", "fft_solver.mlirbc.gz"}
+    subprocess.run([*words, "--texts"], check=True, capture_output=True)
+    assert (tmp_path / "manifest.json").read_text() == first

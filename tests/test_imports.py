@@ -39,6 +39,7 @@ ALLOWED = {
     "measure": "ledger codegen hlo",
     "search": "device_code ledger passes codegen hlo",
     "versions": "device_code ledger codegen hlo",
+    "corpus": "versions equivalence codegen hlo",
     "report": "study search measure versions device_code ledger equivalence passes codegen hlo",
     "report.pictures": "versions device_code ledger codegen hlo",
     "report.tables": "study search measure ledger equivalence passes hlo",
@@ -53,7 +54,8 @@ BELOW = {
     **{f"fusionlab.{name}": {f"fusionlab.{one}" for one in (name, *below.split())} for name, below in ALLOWED.items()},
     "fusionlab.workloads": {"fusionlab.workloads", "fusionlab.workload", "fusionlab.errors"},
     "fusionlab.characterisation": {
-        "fusionlab.characterisation", "fusionlab.ledger", "fusionlab.codegen", "fusionlab.hlo", "fusionlab.workloads",
+        "fusionlab.characterisation", "fusionlab.versions", "fusionlab.ledger", "fusionlab.codegen", "fusionlab.hlo",
+        "fusionlab.workloads",
     },
 }  # fmt: skip
 """What a package may import of this project, beside itself and LEAVES (workloads only what is listed)."""

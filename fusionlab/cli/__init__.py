@@ -20,8 +20,8 @@ from fusionlab.errors import CompileError, InputError, missing_package, unknown
 from fusionlab.jax_setup import set_environment
 
 VERBS = (
-    "apply", "bench", "bisect", "check", "clusters", "compare", "completion", "diff", "drift", "dump", "explain",
-    "graph", "kernels", "launches", "memory", "models", "paper", "passes", "replays", "roofline", "study",
+    "apply", "bench", "bisect", "check", "clusters", "compare", "completion", "corpus", "diff", "drift", "dump",
+    "explain", "graph", "kernels", "launches", "memory", "models", "paper", "passes", "replays", "roofline", "study",
 )  # fmt: skip
 
 _NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)

@@ -29,6 +29,7 @@ DEFAULT_VERSIONS = "0.4.35,0.6.2,0.8.0,0.9.2,0.10.2,0.11.2"
 @click.option(
     "--jax", "versions", default=DEFAULT_VERSIONS, show_default=True, help="Versions of JAX, 0.4.34 or newer."
 )
+@click.option("--nightly", is_flag=True, help="The newest nightly of JAX, too, where pip's indexes have one.")
 @click.option(
     "--cause", is_flag=True, help="Name the pass or flag of XLA behind each step: a compile for each of them."
 )
@@ -41,6 +42,7 @@ DEFAULT_VERSIONS = "0.4.35,0.6.2,0.8.0,0.9.2,0.10.2,0.11.2"
 def command(
     source: dict[str, Any],
     versions: str,
+    nightly: bool,
     cause: bool,
     changes: int,
     kernels: bool,
@@ -55,13 +57,17 @@ def command(
     from fusionlab.report.pictures.versions import versions_svg
     from fusionlab.study import lower
     from fusionlab.versions.drift import drift, with_causes
-    from fusionlab.versions.environments import parse_versions
+    from fusionlab.versions.environments import nightly_version, parse_versions
 
     asked = parse_versions(versions)
+    if clean and nightly:
+        raise InputError("--nightly: name the nightly to delete with --jax")
     if clean:
         return _clean(asked, console), exit_code(["done"])
     if out is not None:
         _require_svg(out)
+    if nightly:
+        asked = parse_versions(f"{versions},{nightly_version()}")
     loaded = load_source(**source, target=where["target"])
     given = circumstances(loaded, **where)
     program = lower(loaded, given)

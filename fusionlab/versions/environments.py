@@ -28,12 +28,14 @@ from fusionlab.subprocesses import Ended, Running
 
 OLDEST = (0, 4, 34)
 """The first version whose plugin compiles for an absent GPU; 0.4.28 needs one."""
-_VERSION = re.compile(r"\d{1,4}\.\d{1,4}\.\d{1,4}", re.ASCII)
+_VERSION = re.compile(r"\d{1,4}\.\d{1,4}\.\d{1,4}(\.dev\d{1,12})?", re.ASCII)
+_NIGHTLY = re.compile(r"\b\d+\.\d+\.\d+\.dev\d+\b")
 _PYTHONS = ("3.11", "3.12", "3.13")
 _SINCE = {"3.12": (0, 11, 0)}
 """The first version of JAX that needs this Python or a newer one."""
 _PACKAGES = ("jax", "jaxlib", "jax-cuda12-plugin")
 _LIMIT_S = 1800.0
+_LISTING_LIMIT_S = 120.0
 _MADE = "bin/python"
 _MAKING = ".making-"
 
@@ -76,8 +78,20 @@ def parse_versions(text: str) -> tuple[str, ...]:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """The numbers of a version: ``(0, 10, 2)``."""
-    return tuple(map(int, version.split(".")))
+    """The numbers of a version: ``(0, 10, 2)``, with the date of a nightly as the fourth."""
+    return tuple(map(int, version.replace("dev", "").split(".")))
+
+
+def nightly_version() -> str:
+    """The newest nightly of JAX in the indexes that pip is configured for; InputError where there is none."""
+    listing = ["index", "versions", "jax", "--pre", "--python-version", _PYTHONS[-1]]
+    ended = Running([sys.executable, "-m", "pip", *listing], _environment(), _LISTING_LIMIT_S).wait()
+    if ended.exit_code != 0:
+        raise InputError(f"--nightly: pip does not list the versions of JAX: {_reason(ended)}")
+    found: list[str] = _NIGHTLY.findall(ended.output.decode("utf-8", "replace"))
+    if not found:
+        raise InputError("--nightly: no package index of pip has a nightly of JAX; name one with PIP_EXTRA_INDEX_URL")
+    return max(found, key=numbers)
 
 
 def environments_folder() -> Path:
@@ -153,14 +167,17 @@ def _commands(python: str, uv: str | None, new: Path, packages: Sequence[str]) -
 
 def _run(command: Sequence[str], version: str) -> float:
     """The seconds of ``command``; NoEnvironment with its last line if it fails."""
-    # Variables that point Python or pip elsewhere belong to the environment of this process.
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-    ended = Running([shutil.which(command[0]) or command[0], *command[1:]], environment, _LIMIT_S).wait()
+    ended = Running([shutil.which(command[0]) or command[0], *command[1:]], _environment(), _LIMIT_S).wait()
     if ended.exit_code:
         raise NoEnvironment(f"JAX {version} cannot be installed: {_reason(ended)}")
     if ended.exit_code is None:
         raise NoEnvironment(f"JAX {version} was not installed within {_LIMIT_S:g} s")
     return ended.seconds
+
+
+def _environment() -> dict[str, str]:
+    """Without variables that point Python elsewhere: they belong to the environment of this process."""
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
 
 
 def _reason(ended: Ended) -> str:

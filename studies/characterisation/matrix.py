@@ -11,10 +11,15 @@ import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fusionlab import store
 from fusionlab.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from fusionlab.codegen.compile import Compiled
+    from fusionlab.hlo.program import Program
+    from fusionlab.workload import Workload
 
 MODELS = ("paulinet", "ferminet", "psiformer", "orbformer")
 MOLECULES = ("LiH", "CH4", "C2H6", "C4H4")
@@ -106,9 +111,6 @@ def measure(cell: Cell, given: MatrixSetup, *, use_cache: bool = True) -> Row:
     from fusionlab.codegen.compile import compile_program, versions
     from fusionlab.codegen.targets import load_target
     from fusionlab.hlo.lowering import lower
-    from fusionlab.ledger.launch_rows import launch_rows, totals
-    from fusionlab.ledger.ledger import count_launches
-    from fusionlab.ledger.views import totals_by
     from fusionlab.workloads.catalogue import build
 
     started = time.perf_counter()
@@ -117,11 +119,19 @@ def measure(cell: Cell, given: MatrixSetup, *, use_cache: bool = True) -> Row:
     program = lower(workload, target.kind)
     lower_s = time.perf_counter() - started
     compiled = compile_program(program, target, cache=default_cache() if use_cache else None)
+    named = {"versions": versions(), "sources": sources_digest()}
+    return named | row_of_compiled(workload, program, compiled, lower_s)
+
+
+def row_of_compiled(workload: Workload, program: Program, compiled: Compiled, lower_s: float) -> Row:
+    """The figures of a cell, of one compile of its program."""
+    from fusionlab.ledger.launch_rows import launch_rows, totals
+    from fusionlab.ledger.ledger import count_launches
+    from fusionlab.ledger.views import totals_by
+
     rows, counts = launch_rows(compiled), count_launches(compiled)
     found = totals(rows)
     return {
-        "versions": versions(),
-        "sources": sources_digest(),
         "laplacian": workload.laplacian,
         "electrons": workload.electrons,
         "lower_s": round(lower_s, 1),

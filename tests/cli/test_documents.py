@@ -97,6 +97,13 @@ def test_the_fields_of_drift(replay_file, as_json, tmp_path, monkeypatch):
     assert set(as_json("drift", "--clean")) == HEAD | CONDITIONAL["drift"]
 
 
+def test_the_fields_of_corpus(as_json, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    document = as_json("corpus", "list")
+    assert set(document) == HEAD | sections()["corpus"]
+    assert (document["schema"], document["target"]) == ("fusionlab-corpus-1", None)
+
+
 def test_the_optional_fields_are_on_the_page():
     for verb, fields in CONDITIONAL.items():
         assert fields <= sections()[verb]

@@ -5,7 +5,9 @@ import json
 import jax
 import pytest
 
+from fusionlab.errors import InputError
 from fusionlab.versions import drift as drifting
+from fusionlab.versions import environments
 from fusionlab.versions.environments import NoEnvironment, environment
 from tests.optional_packages import needs_the_cuda_plugin
 
@@ -68,12 +70,29 @@ def test_figures_and_chart_are_there_before_causes_are_looked_for(cli, replay_fi
         (("--out", "chart.png"), "chart.png: the chart is SVG; name --out FILE.svg"),
         (("--out", "nowhere/chart.svg"), "there is no folder"),
         (("--target", "cpu", "--jax", OWN), "target cpu: versions are compared for a GPU with a spec"),
+        (("--clean", "--nightly"), "--nightly: name the nightly to delete with --jax"),
     ],
 )
 def test_bad_input(words, said, cli, replay_file, no_network):
     result = cli("drift", replay_file, *words, "--quiet", code=2)
     assert said in result.stderr
     assert result.stdout == ""
+
+
+def test_without_a_nightly_nothing_is_compiled(cli, replay_file, no_network, monkeypatch):
+    def none():
+        raise InputError("--nightly: no package index of pip has a nightly of JAX")
+
+    monkeypatch.setattr(environments, "nightly_version", none)
+    result = cli("drift", replay_file, "--jax", OWN, "--nightly", code=2)
+    assert result.stderr.strip().endswith("no package index of pip has a nightly of JAX")
+    assert result.stdout == ""
+
+
+def test_a_nightly_is_a_row(cli, replay_file, no_network, monkeypatch):
+    monkeypatch.setattr(environments, "nightly_version", lambda: "0.12.0.dev20261128")
+    result = cli("drift", replay_file, "--jax", "0.6.2", "--nightly", "--quiet", code=1)
+    assert "none of 2 versions compiles it: JAX 0.12.0.dev20261128 cannot be installed" in result.stdout
 
 
 def test_clean_deletes_the_environments_of_these_versions(cli, tmp_path, monkeypatch):

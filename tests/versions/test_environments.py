@@ -7,8 +7,15 @@ import pytest
 
 from fusionlab.errors import InputError
 from fusionlab.store import package_versions
+from fusionlab.subprocesses import Ended
 from fusionlab.versions import environments
-from fusionlab.versions.environments import NoEnvironment, environment, kept_environments, parse_versions
+from fusionlab.versions.environments import (
+    NoEnvironment,
+    environment,
+    kept_environments,
+    nightly_version,
+    parse_versions,
+)
 
 
 @pytest.fixture
@@ -38,6 +45,40 @@ def commands(monkeypatch):
 
 def test_versions_are_the_oldest_first():
     assert parse_versions(" 0.10.2,0.6.2, 0.4.35") == ("0.4.35", "0.6.2", "0.10.2")
+
+
+def listing(monkeypatch, output, exit_code=0, errors=""):
+    """pip says ``output`` to a question about versions."""
+
+    class Listed:
+        def __init__(self, command, *rest):
+            assert command[1:6] == ["-m", "pip", "index", "versions", "jax"]
+
+        def wait(self):
+            return Ended(exit_code, output.encode(), errors, 1.0)
+
+    monkeypatch.setattr(environments, "Running", Listed)
+
+
+def test_a_nightly_is_the_newest_of_pip_s_indexes(monkeypatch):
+    listing(
+        monkeypatch, "jax (0.11.2)\nAvailable versions: 0.12.0.dev20261127, 0.12.0.dev20261128, 0.11.2, 0.11.1rc1\n"
+    )
+    assert nightly_version() == "0.12.0.dev20261128"
+    assert parse_versions("0.12.0.dev20261128,0.11.2") == ("0.11.2", "0.12.0.dev20261128")
+
+
+@pytest.mark.parametrize(
+    ("output", "exit_code", "errors", "said"),
+    [
+        ("Available versions: 0.11.2, 0.11.1rc1", 0, "", "no package index of pip has a nightly of JAX"),
+        ("", 1, "ERROR: no network\n", "pip does not list the versions of JAX: ERROR: no network"),
+    ],
+)
+def test_no_nightly_is_said_in_a_line(monkeypatch, output, exit_code, errors, said):
+    listing(monkeypatch, output, exit_code, errors)
+    with pytest.raises(InputError, match=said):
+        nightly_version()
 
 
 @pytest.mark.parametrize(

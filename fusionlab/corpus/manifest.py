@@ -1,0 +1,205 @@
+"""The corpus on disk: a manifest, and per program its StableHLO text and a portable artifact, gzipped.
+
+The manifest is the owner of all figures: types and distributions of the inputs, digests of the reference outputs,
+launches by target and version of JAX. A version without an entry was not measured.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fusionlab.corpus.references import InputSpec, OutputDigest
+from fusionlab.errors import InputError, unknown
+from fusionlab.files import MOST_BYTES, read_file
+from fusionlab.hlo.program import Program
+
+SCHEMA = "fusionlab-corpus-1"
+MANIFEST = "manifest.json"
+TEXT, ARTIFACT = ".mlir.gz", ".mlirbc.gz"
+COUNTS = ("launches", "copies", "temp_bytes")
+"""The figures of a compile that are expected to stay."""
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
+_ABSENT_FOLDER = "run it in a checkout, or name the corpus with --corpus"
+
+
+@dataclass(frozen=True)
+class ExpectedCompile:
+    """What one version of JAX makes of a program: ``counts`` by COUNTS, or the ``reason`` why it cannot compile it."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The counts, or the reason."""
+        return {"reason": self.reason} if self.reason else dict(self.counts)
+
+    @staticmethod
+    def from_json(found: Mapping[str, Any]) -> ExpectedCompile:
+        """The inverse; KeyError or ValueError for anything else."""
+        if "reason" in found:
+            return ExpectedCompile(reason=str(found["reason"]))
+        return ExpectedCompile({name: int(found[name]) for name in COUNTS})
+
+
+Expected = Mapping[str, Mapping[str, ExpectedCompile]]
+"""Target, version of JAX, what it makes."""
+
+
+@dataclass(frozen=True)
+class CorpusProgram:
+    """One program: ``digest`` is the SHA-256 of its text, ``outputs`` are None where no reference was computed
+    (``why_no_outputs``)."""
+
+    name: str
+    group: str
+    about: str
+    ops: int
+    digest: str
+    inputs: tuple[InputSpec, ...]
+    outputs: tuple[OutputDigest, ...] | None
+    why_no_outputs: str = ""
+    expected: Expected = field(default_factory=dict)
+
+    def expected_of(self, target: str, version: str) -> ExpectedCompile | None:
+        """What that version is expected to make of it; None if that was not measured."""
+        return self.expected.get(target, {}).get(version)
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of the manifest."""
+        compiles = {
+            target: {version: one.to_json() for version, one in by_version.items()}
+            for target, by_version in self.expected.items()
+        }
+        return {
+            "name": self.name,
+            "group": self.group,
+            "about": self.about,
+            "stablehlo_ops": self.ops,
+            "sha256": self.digest,
+            "inputs": [asdict(one) for one in self.inputs],
+            "outputs": None if self.outputs is None else [asdict(one) for one in self.outputs],
+            "why_no_outputs": self.why_no_outputs,
+            "compiles": compiles,
+        }
+
+    @staticmethod
+    def from_json(found: Mapping[str, Any]) -> CorpusProgram:
+        """The inverse; KeyError, TypeError or ValueError for anything else."""
+        name = found["name"]
+        if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+            raise ValueError(f"{name!r} is no name of a program")
+        outputs = found["outputs"]
+        return CorpusProgram(
+            name=name,
+            group=str(found["group"]),
+            about=str(found["about"]),
+            ops=int(found["stablehlo_ops"]),
+            digest=str(found["sha256"]),
+            inputs=tuple(map(InputSpec.from_json, found["inputs"])),
+            outputs=None if outputs is None else tuple(map(OutputDigest.from_json, outputs)),
+            why_no_outputs=str(found["why_no_outputs"]),
+            expected={
+                target: {version: ExpectedCompile.from_json(one) for version, one in by_version.items()}
+                for target, by_version in found["compiles"].items()
+            },
+        )
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The programs in ``folder``, in the order of the manifest; ``head`` are the manifest's other fields."""
+
+    folder: Path
+    head: Mapping[str, Any]
+    programs: tuple[CorpusProgram, ...]
+
+    @staticmethod
+    def read(folder: Path) -> Corpus:
+        """The corpus in ``folder``; InputError names what is wrong with it."""
+        path = folder / MANIFEST
+        if not path.is_file():
+            raise InputError(f"{path}: there is no such file; {_ABSENT_FOLDER}")
+        try:
+            found = json.loads(read_file(path))
+        except ValueError as error:
+            raise InputError(f"{path}: not JSON: {error}") from None
+        if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+            raise InputError(f"{path}: not the manifest of a corpus (schema {SCHEMA})")
+        head = {name: value for name, value in found.items() if name != "programs"}
+        return Corpus(folder, head, tuple(_programs(path, found.get("programs"))))
+
+    def select(self, names: Iterable[str]) -> tuple[CorpusProgram, ...]:
+        """The programs of these names, all if there are none; InputError for a name that is not here."""
+        known = {one.name: one for one in self.programs}
+        wanted = list(dict.fromkeys(names))
+        for name in wanted:
+            if name not in known:
+                raise unknown("program", name, known)
+        return tuple(known[name] for name in wanted) if wanted else self.programs
+
+    def text(self, program: CorpusProgram) -> bytes:
+        """The StableHLO text; InputError where the file is absent, damaged, or not that of the manifest."""
+        path, content = self._read(program, TEXT)
+        if hashlib.sha256(content).hexdigest() != program.digest:
+            raise InputError(f"{path}: not the text of the manifest (its SHA-256 differs)")
+        return content
+
+    def artifact(self, program: CorpusProgram) -> bytes:
+        """The portable artifact; InputError where the file is absent or damaged."""
+        return self._read(program, ARTIFACT)[1]
+
+    def program(self, program: CorpusProgram) -> Program:
+        """The text as a Program with the name in the corpus."""
+        path = self.folder / f"{program.name}{TEXT}"
+        return Program.of_foreign_bytes(self.text(program), path, name=program.name)
+
+    def _read(self, program: CorpusProgram, suffix: str) -> tuple[Path, bytes]:
+        """The path and the content, which an export has as it is."""
+        packed_path, plain = (self.folder / f"{program.name}{one}" for one in (suffix, suffix.removesuffix(".gz")))
+        if plain.is_file() and not packed_path.exists():
+            return plain, read_file(plain)
+        return packed_path, _unpacked(packed_path)
+
+    def to_json(self) -> dict[str, Any]:
+        """The manifest."""
+        return {**self.head, "programs": [one.to_json() for one in self.programs]}
+
+
+def _programs(path: Path, entries: Any) -> Iterator[CorpusProgram]:
+    if not isinstance(entries, list):
+        raise InputError(f"{path}: has no list of programs")
+    names = set()
+    for number, entry in enumerate(entries):
+        try:
+            found = CorpusProgram.from_json(entry)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"{path}: program {number}: lacks a field, or one is of another form: {error!r}") from None
+        if found.name in names:
+            raise InputError(f"{path}: {found.name} is there twice")
+        names.add(found.name)
+        yield found
+
+
+def _unpacked(path: Path) -> bytes:
+    content = read_file(path)
+    unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    try:
+        found = unpacking.decompress(content, MOST_BYTES)
+    except zlib.error as error:
+        raise InputError(f"{path}: not a gzip file: {error}") from None
+    if not unpacking.eof:
+        raise InputError(f"{path}: its end is missing, or it is larger than {MOST_BYTES >> 30} GiB")
+    return found
+
+
+def packed(content: bytes) -> bytes:
+    """``content`` as a gzip file, the same at any time."""
+    return gzip.compress(content, compresslevel=9, mtime=0)

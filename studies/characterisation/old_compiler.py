@@ -1,0 +1,87 @@
+"""The matrix by JAX 0.4.35 beside today's: which contradictions differ by the compiler's version.
+
+Both sides are one text, lowered by the JAX that is installed, and one model of time: the roofline of the target's spec,
+for XLA's own estimates are of the newer version only. A claim is a matter of the compiler's version if today's figures
+contradict it and the older ones confirm it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from fusionlab.characterisation.claims import Claim, JudgedClaim, judge_all
+from fusionlab.characterisation.figures import MatrixFigures
+from fusionlab.characterisation.matrix import Cell, MatrixSetup, Row, row_of_compiled, sources_digest
+
+OLD_JAX = "0.4.35"
+"""The nearest to the characterisation's 0.4.28 that compiles for a GPU that is absent."""
+OfCompiler = Literal["shown", "not", "not decidable", "agrees"]
+
+
+def measure_sides(cell: Cell, given: MatrixSetup, old_jax: str = OLD_JAX) -> dict[str, Row]:
+    """The rows of ``cell`` by version of JAX: that which is installed, and ``old_jax``.
+
+    CompileError or NoEnvironment says why there is none.
+    """
+    from fusionlab.codegen.compile import compile_program
+    from fusionlab.codegen.targets import load_target
+    from fusionlab.hlo.lowering import lower
+    from fusionlab.store import package_versions
+    from fusionlab.versions.compiling import compile_apart
+    from fusionlab.versions.drift import alike_in_all_versions
+    from fusionlab.versions.environments import environment
+    from fusionlab.workloads.catalogue import build
+
+    started = time.perf_counter()
+    workload = build(cell.model, cell.molecule, cell.program, walkers=given.walkers, dtype=given.dtype, size=given.size)
+    target = load_target(cell.target)
+    program = lower(workload, target.kind)
+    lower_s = time.perf_counter() - started
+    sides = {
+        str(package_versions("jax")["jax"]): compile_program(program, target),
+        old_jax: compile_apart(program, target, environment(old_jax)),
+    }
+    return {
+        version: row_of_compiled(workload, program, alike_in_all_versions(compiled), lower_s)
+        | {"versions": compiled.versions, "sources": sources_digest()}
+        for version, compiled in sides.items()
+    }
+
+
+@dataclass(frozen=True)
+class ClaimOfCompiler:
+    """A claim judged by both sides' figures."""
+
+    today: JudgedClaim
+    before: JudgedClaim
+
+    @property
+    def verdict(self) -> OfCompiler:
+        """``shown``: the older version confirms what today's contradicts; ``not``: it contradicts it, too; ``agrees``:
+        today's figures do not contradict it; ``not decidable``: a cell is missing, on either side."""
+        new, old = self.today.finding.verdict, self.before.finding.verdict
+        if "not measured yet" in (new, old) or self.today.finding.lacking or self.before.finding.lacking:
+            return "not decidable"
+        if new != "contradicted":
+            return "agrees"
+        return "shown" if old == "confirmed" else "not"
+
+
+def judge_sides(
+    claims: Iterable[Claim], today: Mapping[Cell, Row], before: Mapping[Cell, Row]
+) -> list[ClaimOfCompiler]:
+    """Every claim by the rows of today's version and of the older one; of cells that both have."""
+    every, both = tuple(claims), today.keys() & before.keys()
+    sides = [
+        judge_all(every, MatrixFigures({cell: rows[cell] for cell in rows if cell in both})) for rows in (today, before)
+    ]
+    return [ClaimOfCompiler(*pair) for pair in zip(*sides, strict=True)]
+
+
+def differences(today: Row, before: Row) -> dict[str, Any]:
+    """The figures of a cell by both versions: (older, newer) of launches, copies, temp memory and modelled time."""
+    names = ("dynamic_launches", "dynamic_copies", "temp_bytes", "model_us")
+    return {name: (before[name], today[name]) for name in names}

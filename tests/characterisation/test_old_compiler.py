@@ -1,0 +1,75 @@
+"""Claims by two versions of the compiler: which contradictions are the version's."""
+
+import jax
+import pytest
+
+from fusionlab.characterisation.claims import Claim, Finding
+from fusionlab.characterisation.figures import NotMeasured
+from fusionlab.characterisation.matrix import Cell, MatrixSetup, measure
+from fusionlab.characterisation.old_compiler import differences, judge_sides, measure_sides
+from tests.optional_packages import needs_the_cuda_plugin
+
+LIH, CH4 = (Cell("ferminet", molecule, "inference-step", "a5000") for molecule in ("LiH", "CH4"))
+
+
+def row(launches):
+    return {"dynamic_launches": launches, "dynamic_copies": 1, "temp_bytes": 10, "model_us": 2.0}
+
+
+def few_launches(figures):
+    """Confirmed by fewer than 100 launches on LiH."""
+    found = figures.row(LIH)["dynamic_launches"]
+    return Finding("confirmed" if found < 100 else "contradicted", f"{found}")
+
+
+def few_of_some(figures):
+    """As ``few_launches``, with a cell that is missing."""
+    return Finding(few_launches(figures).verdict, "", (CH4,))
+
+
+def on_ch4(figures):
+    figures.row(CH4)
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("today", "before", "verdict"),
+    [(200, 50, "shown"), (200, 300, "not"), (50, 300, "agrees"), (50, 50, "agrees")],
+)
+def test_a_contradiction_is_the_version_s_if_the_older_confirms(today, before, verdict):
+    claims = [Claim("III", "few", "under 100", few_launches)]
+    (found,) = judge_sides(claims, {LIH: row(today)}, {LIH: row(before)})
+    assert found.verdict == verdict
+    assert (found.today.finding.ours, found.before.finding.ours) == (str(today), str(before))
+
+
+@pytest.mark.parametrize("judge", [few_of_some, on_ch4])
+def test_a_claim_of_missing_cells_is_not_decided(judge):
+    (found,) = judge_sides([Claim("III", "few", "", judge)], {LIH: row(200)}, {LIH: row(50)})
+    assert found.verdict == "not decidable"
+
+
+def test_only_cells_of_both_versions_count():
+    def every_cell(figures):
+        if set(figures.rows) != {LIH}:
+            raise NotMeasured([CH4])
+        return Finding("confirmed", "")
+
+    (found,) = judge_sides([Claim("III", "x", "", every_cell)], {LIH: row(1), CH4: row(2)}, {LIH: row(1)})
+    assert found.verdict == "agrees"
+
+
+def test_figures_are_the_older_first():
+    assert differences(row(200), row(50))["dynamic_launches"] == (50, 200)
+
+
+@needs_the_cuda_plugin
+@pytest.mark.full
+def test_both_sides_are_rows_of_the_matrix(compile_cache):
+    """The older side is the version that runs here, in a process of its own."""
+    given = MatrixSetup(walkers=8, size="tiny")
+    sides = measure_sides(LIH, given, jax.__version__)
+    one, known = sides[jax.__version__], measure(LIH, given)
+    assert set(one) == set(known)
+    same = ("dynamic_launches", "dynamic_copies", "temp_bytes", "flops", "bytes", "sources")
+    assert {name: one[name] for name in same} == {name: known[name] for name in same}
