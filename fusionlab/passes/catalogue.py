@@ -18,6 +18,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "expand-small-dots": ("fusionlab.passes.expand_small_dots", "ExpandSmallDots"),
     "batched-dot-kernels": ("fusionlab.passes.batched_dot_kernels", "BatchedDotKernels"),
     "dot-chain-kernels": ("fusionlab.passes.dot_chain_kernels", "DotChainKernels"),
+    "jet-layer-kernels": ("fusionlab.passes.jet_layer_kernels", "JetLayerKernels"),
     "collapse-replay": ("fusionlab.passes.collapse_replay", "CollapseReplay"),
     "fold-constant-loops": ("fusionlab.passes.fold_constant_loops", "FoldConstantLoops"),
     "dot-epilogue-kernels": ("fusionlab.passes.dot_epilogue_kernels", "DotEpilogueKernels"),

@@ -29,9 +29,10 @@ matrices, reads and writes less than ``at_most`` times as much as they do, and h
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeGuard
+from functools import partial
+from typing import Any, ClassVar
 
 from jaxlib.mlir import ir
 
@@ -39,13 +40,13 @@ from fusionlab.codegen.kernels.dot_chains.axes import Stream
 from fusionlab.codegen.kernels.dot_chains.chain import DotChain, NoChainError
 from fusionlab.codegen.kernels.dot_chains.kernel import chain_kernel
 from fusionlab.codegen.kernels.dot_chains.parts import dot_chain, may_belong, streams_of
-from fusionlab.codegen.raising.outline import outline
 from fusionlab.codegen.raising.splice import drop_dead
 from fusionlab.hlo import ops
 from fusionlab.hlo.batch_axes import walker_axes
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node, Value, view_of
+from fusionlab.passes.chain_growth import ChainGrowth, put_kernel
 from fusionlab.passes.expand_small_dots import batched_axes
 from fusionlab.passes.interface import Pass, Result, Setting
 from fusionlab.passes.refusals import Ground, Refusal
@@ -86,25 +87,9 @@ class DotChainKernels(Pass):
         while (chain := self._next(view := look().data_flow(), walkers, refused)) is not None:
             operations = [node.operation for node in chain.members]  # no set: an operation's hash is its operands'
             refused = [each for each in refused if each[0].operation not in operations]
+            tally.rewrite(chain.members[0], _dots(chain))
             dead = _read_by(chain.members, chain.arrays, view)
-            _remove_barriers_before(chain)
-            block = _without_barriers_between(operations, look)
-            known = {value.handle: value for node in block.nodes for value in (*node.operands, *node.results)}
-            members = [node for node in block.nodes if node.operation in operations]
-            tally.rewrite(members[0], _dots(chain))
-            inside = {node.results[0] for node in members}
-            operands = [v.handle for node in members for v in node.operands if v not in inside]
-            outline(
-                block,
-                members,
-                [known[array.handle] for array in chain.arrays],
-                [known[value.handle] for value in chain.outputs],
-                chain_kernel(chain, dead=dead) if chain.fits_triton else None,
-                name="dot_chain",
-                platform="cuda",
-                flops=chain.flops,
-            )
-            drop_dead(operands)
+            put_kernel(chain, look, chain_kernel(chain, dead=dead) if chain.fits_triton else None, "dot_chain")
         for each in refused:
             tally.refuse(*each)
 
@@ -132,7 +117,8 @@ class DotChainKernels(Pass):
         chains: list[DotChain] = []
         for stream in streams_of(seed):
             try:
-                chains.append(_ChainGrowth(block, seed, stream, walkers).chain())
+                make = partial(_chain, stream, walkers)
+                chains.append(ChainGrowth(block, seed, make, may_belong, lambda chain: chain.traffic).chain())
             except NoChainError:
                 continue
         if not chains:
@@ -151,6 +137,14 @@ class DotChainKernels(Pass):
 
 def _dots(chain: DotChain) -> int:
     return sum(node.op is ops.DOT_GENERAL for node in chain.members)
+
+
+def _chain(stream: Stream | None, walkers: Walkers, members: Sequence[Node], outputs: Sequence[Value]) -> DotChain:
+    """The chain of ``members`` if walkers are batch axes of its contractions; NoChainError if not."""
+    chain = dot_chain(members, outputs, stream)
+    if not all(axes.issuperset(walkers.get(value.handle, ())) for value, axes in chain.batch.items()):
+        raise NoChainError("walkers are no batch axis of it")
+    return chain
 
 
 Walkers = Mapping[Any, Collection[int]]
@@ -175,13 +169,6 @@ def _elements_of_one(value: Value, walkers: Walkers) -> int:
     return math.prod(extent for axis, extent in enumerate(value.type.shape) if axis not in batch)
 
 
-def outputs_of(members: Iterable[Node], block: Block) -> tuple[Value, ...]:
-    """The results of ``members`` that are read elsewhere."""
-    inside = set(members)
-    values = (node.results[0] for node in members)
-    return tuple(v for v in values if v in block.returns or not inside.issuperset(block.users.get(v, ())))
-
-
 def _read_by(members: Sequence[Node], arrays: Sequence[Value], block: Block) -> set[Value]:
     """Those of ``arrays`` that the block makes and only ``members`` read, directly or as views."""
 
@@ -193,150 +180,3 @@ def _read_by(members: Sequence[Node], arrays: Sequence[Value], block: Block) -> 
         )
 
     return {array for array in arrays if array.producer is not None and is_own(array)}
-
-
-class _ChainGrowth:
-    """A chain that grows from one contraction."""
-
-    def __init__(self, block: Block, seed: Node, stream: Stream | None, walkers: Walkers) -> None:
-        self.block, self.stream, self.walkers = block, stream, walkers
-        self.best = self._with({seed})
-
-    def chain(self) -> DotChain:
-        """The chain when nothing can be added, without what XLA fuses with its readers."""
-        grown = True
-        while grown:  # what is refused once may fit when the chain has a stream
-            grown, refused = False, set[Node]()
-            while around := list(dict.fromkeys(self._around(refused))):
-                grown = self._add(around, refused) or grown
-        return self._trimmed()
-
-    def _with(self, nodes: set[Node]) -> DotChain:
-        members = sorted(nodes, key=self.block.place.__getitem__)
-        chain = dot_chain(members, outputs_of(members, self.block), self.stream)
-        if not all(axes.issuperset(self.walkers.get(value.handle, ())) for value, axes in chain.batch.items()):
-            raise NoChainError("walkers are no batch axis of it")
-        return chain
-
-    def _around(self, refused: set[Node]) -> Iterator[Node]:
-        """Neighbours that may be added: readers, makers of what only the chain reads, contractions of what it reads."""
-        inside = set(self.best.members)
-
-        def is_new(node: Node | None) -> TypeGuard[Node]:
-            return node is not None and node not in inside and node not in refused and may_belong(node)
-
-        for node in self.best.members:
-            yield from filter(is_new, self.block.users.get(node.results[0], ()))
-        for value in (value for node in self.best.members for value in node.operands):
-            if (
-                value not in self.block.returns
-                and inside.issuperset(self.block.users[value])
-                and is_new(value.producer)
-            ):
-                yield value.producer
-        for value in (value for node in self.best.members for value in node.operands):
-            if value.producer not in inside:
-                yield from filter(is_new, self._contractions_of(value))
-
-    def _contractions_of(self, value: Value) -> Iterator[Node]:
-        """The contractions that read ``value`` or a view of it."""
-        for user in self.block.users.get(value, ()):
-            if user.op is ops.DOT_GENERAL:
-                yield user
-            elif user.op.strided:
-                yield from self._contractions_of(user.results[0])
-
-    def _add(self, nodes: Sequence[Node], refused: set[Node]) -> bool:
-        """Add ``nodes`` with what lies between, and perhaps with makers of their operands: all, else each half.
-
-        True if some were added; one that cannot be is ``refused`` then.
-        """
-        nodes = [node for node in nodes if node not in self.best.members]
-        if not nodes:
-            return False
-        between = self.block.convex_hull({*self.best.members, *nodes})
-        for more in (between, self._with_makers(between, nodes)):
-            if all(map(may_belong, more)):
-                try:
-                    self.best = self._with(more)
-                except NoChainError:
-                    continue
-                return True
-        if len(nodes) == 1:
-            refused.add(nodes[0])
-            return False
-        half = len(nodes) // 2
-        first = self._add(nodes[:half], refused)
-        return self._add(nodes[half:], refused) or first
-
-    def _with_makers(self, nodes: set[Node], readers: Sequence[Node]) -> set[Node]:
-        """``nodes`` and the ops that make operands of ``readers`` and that nothing else reads, up to contractions."""
-        found = {*nodes}
-        waiting = [*readers]
-        while waiting:
-            for value in waiting.pop().operands:
-                maker = value.producer
-                if maker is None or maker in found or not may_belong(maker) or value in self.block.returns:
-                    continue
-                if found.issuperset(self.block.users[value]):
-                    found.add(maker)
-                    if maker.op is not ops.DOT_GENERAL:
-                        waiting.append(maker)
-        return found
-
-    def _trimmed(self) -> DotChain:
-        """The chain without results that are as cheaply computed elsewhere: last ones first."""
-        chain = self.best
-        for node in reversed(chain.members):
-            inside = {*chain.members} - {node}
-            if node.op is ops.DOT_GENERAL or not inside.isdisjoint(self.block.users.get(node.results[0], ())):
-                continue
-            try:
-                less = self._with(inside)
-            except NoChainError:
-                continue
-            if less.traffic < chain.traffic:
-                chain = less
-        return chain
-
-
-def _without_barriers_between(operations: Sequence[Any], look: Callable[[], Block]) -> Block:
-    """The block when it has no optimization barriers that read ``operations``, or lie between them."""
-    while True:
-        block = look()
-        members = {node for node in block.nodes if node.operation in operations}
-        readers = {node for node in block.nodes if any(value.producer in members for value in node.operands)}
-        around = readers | block.convex_hull(members)
-        barriers = [node.operation for node in around if node.op is ops.OPTIMIZATION_BARRIER]
-        if not barriers:
-            return block
-        _remove(barriers)
-
-
-def _remove_barriers_before(chain: DotChain) -> None:
-    """Remove the optimization barriers that a chain reads through, directly or by views."""
-    waiting = [handle for node in chain.members for handle in node.operation.operands]
-    barriers: list[Any] = []
-    seen = set(waiting)
-    while waiting:
-        owner = waiting.pop().owner
-        if isinstance(owner, ir.Block):
-            continue
-        owner = getattr(owner, "operation", owner)
-        op = ops.op_of(owner.name)
-        if op is ops.OPTIMIZATION_BARRIER and owner not in barriers:
-            barriers.append(owner)
-        if op is ops.OPTIMIZATION_BARRIER or op.strided:
-            waiting += [handle for handle in owner.operands if handle not in seen]
-            seen.update(owner.operands)
-    _remove(barriers)
-
-
-def _remove(barriers: Sequence[Any]) -> None:
-    """Let what reads optimization barriers read what goes into them, and erase what is dead then."""
-    operands = [operand for barrier in barriers for operand in barrier.operands if operand.owner not in barriers]
-    for barrier in barriers:
-        for result, operand in zip(barrier.results, barrier.operands, strict=True):
-            result.replace_all_uses_with(operand)
-        barrier.erase()
-    drop_dead(operands)

@@ -20,6 +20,7 @@ from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.workloads.catalogue import build
 
 NARROW = {name: f"{name}{{fewest=4}}" for name in ("sink-broadcast-through-dot", "hoist-reduce-through-dot")}
+NARROW["jet-layer-kernels"] = "jet-layer-kernels{narrowest=4}"
 """Passes over wide layers, asked for the narrow ones of the tiny forms too."""
 BY_STRUCTURE = tuple(name for name in PASSES if not find_pass(name).by_code)
 """Those that ask for the code of kernels find nothing in small ones; their own tests give them figures."""

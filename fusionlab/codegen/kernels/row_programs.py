@@ -110,19 +110,19 @@ def layer_of(node: Node, widest: int) -> Layer | None:
     inputs, outputs = view.shape
     if outputs > widest or min(inputs, outputs) == 1:  # XLA makes a product and a sum of a matrix times a vector
         return None
-    parts = tuple(_parts(value))
+    parts = tuple(side_by_side(value))
     return Layer(parts, view, inputs, outputs) if all(features(part) <= widest for part, _ in parts) else None
 
 
-def _parts(value: Value, first: int = 0) -> Iterator[tuple[Value, int]]:
-    """The parts concatenated to ``value``, each with its first column."""
+def side_by_side(value: Value, first: int = 0) -> Iterator[tuple[Value, int]]:
+    """The parts concatenated to ``value`` along its last axis, each with its first column; of others, it alone."""
     node = value.producer
     last = len(value.type.shape) - 1
     if node is None or node.op is not ops.CONCATENATE or int(node.attributes["dimension"]) != last:
         yield value, first
         return
     for part in node.operands:
-        yield from _parts(part, first)
+        yield from side_by_side(part, first)
         first += features(part)
 
 
@@ -199,7 +199,7 @@ def _absorbed(members: Collection[Node], users: Mapping[Value, Sequence[Node]], 
 def _inputs(node: Node) -> list[Value]:
     if node.op is not ops.DOT_GENERAL:
         return list(node.operands)
-    return [part for part, _ in _parts(node.operands[0])]
+    return [part for part, _ in side_by_side(node.operands[0])]
 
 
 def _is_cheap(node: Node) -> bool:

@@ -217,7 +217,7 @@ class ChainAxes:
         if any(labels[axis] != label for axis in self.moved):
             raise NoChainError("values are sliced along another axis than the stream")
         starts = {axis: classes.find(axis)[1] for axis in labels}
-        return ChainClasses(labels, starts, frozenset(self._grid(labels) - {label}), label)
+        return ChainClasses(labels, starts, frozenset(self.grid(labels) - {label}), label)
 
     def _follow(self, classes: Classes, stream: ChainAxis) -> None:
         """Join the axes that run along the same axis of an array as one of the stream's class."""
@@ -258,22 +258,28 @@ class ChainAxes:
                     found[axis] = number.setdefault(root, len(number))
         return found
 
-    def _grid(self, labels: Mapping[ChainAxis, int]) -> set[int]:
+    def grid(self, labels: Mapping[ChainAxis, int]) -> set[int]:
         """The classes of batch axes of contractions that nothing contracts, sums or slices, and that are no rows."""
         batch: set[int] = set()
-        others = {labels[axis] for axis in self.moved}
+        others = self.gone(labels)
         for node, axes in self.dots.items():
             left, right = self.slots[node]
             batch |= self.labels_of(labels, left, axes.batch[0])
-            others |= self.labels_of(labels, left, (*axes.free[0], *axes.contracted[0]))
-            others |= self.labels_of(labels, right, axes.free[1])
+            others |= self.labels_of(labels, left, axes.free[0]) | self.labels_of(labels, right, axes.free[1])
+        return batch - others
+
+    def gone(self, labels: Mapping[ChainAxis, int]) -> set[int]:
+        """The classes that something contracts, sums or slices."""
+        found = {labels[axis] for axis in self.moved}
+        for node, axes in self.dots.items():
+            found |= self.labels_of(labels, self.slots[node][0], axes.contracted[0])
         for node in self.members:
             if node.op is ops.REDUCE:
-                gone = (
+                summed = (
                     at for factor in factors_of(node) if factor.kind is FactorKind.REDUCED for _, at in factor.places
                 )
-                others |= self.labels_of(labels, self.slots[node][0], gone)
-        return batch - others
+                found |= self.labels_of(labels, self.slots[node][0], summed)
+        return found
 
     def labels_of(self, labels: Mapping[ChainAxis, int], slot: Slot, axes: Iterable[int]) -> set[int]:
         """The classes of some axes of a slot."""

@@ -22,6 +22,14 @@ class Padding(float):
     """The zero of a pad: what it is multiplied with is not computed there."""
 
 
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a contraction that an instance holds, those of ``interval`` of the stream."""
+
+    node: Node
+    interval: Interval
+
+
 @dataclass(eq=False)
 class Part:
     """What one op is on one interval of the stream, or for all of it: a matrix (or vector, or number) of the axes
@@ -32,7 +40,7 @@ class Part:
     outside of loops. A loop of ``phase`` n runs after what is summed in those before is complete.
     """
 
-    of: Node | TileLoad | float | None
+    of: Node | TileLoad | Rows | float | None
     operands: tuple[Part, ...] = ()
     labels: tuple[int, ...] = ()
     over: tuple[int, ...] = ()
@@ -165,7 +173,7 @@ class DotChain:
         for part in self.parts:
             if isinstance(part.of, TileLoad | float):
                 continue
-            is_dot = isinstance(part.of, Node) and part.of.op is ops.DOT_GENERAL
+            is_dot = isinstance(part.of, Rows) or (isinstance(part.of, Node) and part.of.op is ops.DOT_GENERAL)
             each = self._count(part.labels) * (self._count(part.over) if part.over else 1) * (2 if is_dot else 1)
             total += each * self._trips(part) * self.instances
         return total

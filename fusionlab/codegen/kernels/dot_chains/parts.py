@@ -51,7 +51,7 @@ def dot_chain(members: Iterable[Node], outputs: Sequence[Value], stream: Stream 
     NoChainError if they are none.
     """
     axes = ChainAxes(tuple(members))
-    return _Parts(axes, axes.classes_of(stream)).chain(tuple(outputs))
+    return ChainParts(axes, axes.classes_of(stream)).chain(tuple(outputs))
 
 
 def streams_of(dot: Node) -> list[Stream | None]:
@@ -64,7 +64,7 @@ def streams_of(dot: Node) -> list[Stream | None]:
     for stream in (None, *axes):
         try:
             classes = axes_of_dot.classes_of(stream)
-            _Parts(axes_of_dot, classes).chain(dot.results)
+            ChainParts(axes_of_dot, classes).chain(dot.results)
             found.setdefault(classes.stream, stream)
         except NoChainError:
             continue
@@ -74,13 +74,20 @@ def streams_of(dot: Node) -> list[Stream | None]:
 
 
 def may_belong(node: Node) -> bool:
-    """True if ``node`` is of an op that a chain can hold."""
+    """True if ``node`` is of an op that a chain can hold: a batched contraction, or what may lie between two."""
+    if node.op is ops.DOT_GENERAL and not DotAxes.of(node).batch_pairs:
+        return False
+    return may_be_held(node)
+
+
+def may_be_held(node: Node) -> bool:
+    """True if parts can be made of ``node``."""
     read = node.operands[:2] if node.op is ops.DYNAMIC_UPDATE_SLICE else node.operands
     values = (*read, *node.results)
     if len(node.results) != 1 or not all(v.dtype in (*ops.WIDE_FLOATS, "i1") and 0 not in v.type.shape for v in values):
         return False
     if node.op is ops.DOT_GENERAL:
-        return "algorithm" not in node.attributes and bool(DotAxes.of(node).batch_pairs)
+        return "algorithm" not in node.attributes
     if node.op is ops.REDUCE:
         return len(node.operands) == 2 and bool(node.regions) and combiner(node.regions[0]) in REDUCTIONS
     if node.op in _MOVES:
@@ -91,7 +98,7 @@ def may_belong(node: Node) -> bool:
     return node.op.triton and (not is_of_predicates or node.op in (ops.AND, ops.OR, ops.NOT))
 
 
-class _Parts:
+class ChainParts:
     """The parts of a chain with given classes: an op's on an interval of the stream, made where they are needed."""
 
     def __init__(self, axes: ChainAxes, classes: ChainClasses) -> None:
@@ -109,6 +116,8 @@ class _Parts:
         self.made: dict[tuple[Slot, Interval | None], Part] = {}
         self.known: dict[Hashable, Part] = {}
         self.parts: list[Part] = []
+        self.streamed: frozenset[Value] = frozenset()
+        """Operands that a kernel reads piece by piece, and that are no parts."""
 
     def chain(self, outputs: tuple[Value, ...]) -> DotChain:
         """The chain, with the parts that ``outputs`` need."""
@@ -118,7 +127,7 @@ class _Parts:
                 raise NoChainError("a result is that of several batch elements")
             for interval in self.intervals(value):
                 part = self.part(value, interval)
-                place = self._load(value, StridedView.whole(value), interval)
+                place = self.load(value, StridedView.whole(value), interval)
                 loop = interval if interval is not None and interval[1] - interval[0] > 1 else None
                 stores.append(TileStore(number, part, place, loop))
         kept = _in_order([store.part for store in stores], self.parts)
@@ -130,7 +139,7 @@ class _Parts:
             value = axes.value(slot)
             if not isinstance(slot, Use) or value.dtype in ops.INTEGERS or _constant(value) is not None:
                 continue  # places of updates, which are constants too
-            if StridedView.of(value).base not in arrays:
+            if StridedView.of(value).base not in arrays and value not in self.streamed:
                 raise NoChainError("an operand is not read")
         reads = [slot for node in axes.dots for slot in (*axes.slots[node], *node.results)]
         return DotChain(
@@ -217,13 +226,13 @@ class _Parts:
                 array = np.take(array, range(interval[0] - start, interval[1] - start), axis.at)
             number = splat_number(array)
             if number is not None:
-                return self._kept(Part(float(number.real)))
+                return self.kept(Part(float(number.real)))
         if value.type.dtype == "i1":
             raise NoChainError("it reads an array of predicates")
-        load = self._load(use, StridedView.of(value), interval)
-        return self._kept(self._new(load, (), [label for label, _ in load.steps], interval))
+        load = self.load(use, StridedView.of(value), interval)
+        return self.kept(self._new(load, (), [label for label, _ in load.steps], interval))
 
-    def _load(self, slot: Slot, view: StridedView, interval: Interval | None) -> TileLoad:
+    def load(self, slot: Slot, view: StridedView, interval: Interval | None) -> TileLoad:
         """Where the elements of ``view`` lie, whose axes are those of ``slot``."""
         offset, steps = view.offset, {}
         for axis in self.axes.all_axes(slot):
@@ -258,7 +267,7 @@ class _Parts:
                 raise NoChainError("an update cuts its operand where nothing else does")
             return found
         if node.op is ops.DOT_GENERAL:
-            return self._dot(node, slots, interval)
+            return self.product(node, slots, interval)
         if node.op is ops.REDUCE:
             over = sorted(self._labels(slots[0], node.attributes["dimensions"]))
             if self.stream in over and combiner(node.regions[0]) != "add":
@@ -272,7 +281,7 @@ class _Parts:
         """What pads with ``number``: a known zero, but for -0, is ``Padding``, which sums and products leave out."""
         padding = self.part(number, None)
         is_zero = isinstance(padding.of, float) and padding.of == 0 and math.copysign(1, padding.of) > 0
-        return self._kept(Part(Padding(0.0))) if is_zero else padding
+        return self.kept(Part(Padding(0.0))) if is_zero else padding
 
     def _first_that_has(self, interval: Interval | None, slots: Sequence[Slot]) -> Part | None:
         """The part of the first of ``slots`` that lies there; None if none does. Of no interval, it is the first."""
@@ -301,35 +310,36 @@ class _Parts:
                 raise NoChainError("it sums what does not change along the stream")
             terms.append(term)
         if not terms:
-            return self._kept(Part(Padding(0.0)))
+            return self.kept(Part(Padding(0.0)))
         labels = sorted({label for term in terms for label in term.labels})
         phase = max(term.phase + (term.interval is not None) for term in terms)
-        return self._kept(Part(None, tuple(terms), tuple(labels), (), None, phase))
+        return self.kept(Part(None, tuple(terms), tuple(labels), (), None, phase))
 
-    def _dot(self, node: Node, slots: Sequence[Slot], interval: Interval | None) -> Part:
+    def product(self, node: Node, slots: Sequence[Slot], interval: Interval | None) -> Part:
+        """The part of a contraction on ``interval``."""
         axes = self.axes.dots[node]
         over = sorted(self._labels(slots[0], axes.contracted[0]))
         free = [self._labels(slot, own) for slot, own in zip(slots, axes.free, strict=True)]
         if any(len(labels - {self.stream}) > 1 for labels in (*free, set(over))):
             raise NoChainError("a contraction has two axes of rows, columns or terms")
 
-        def product(operands: Sequence[Part], over: Sequence[int]) -> Part:
+        def multiplied(operands: Sequence[Part], over: Sequence[int]) -> Part:
             if any(part.is_padding for part in operands):
-                return self._kept(Part(Padding(0.0)))
+                return self.kept(Part(Padding(0.0)))
             labels = {label for part in operands for label in part.labels}
             if not labels.issuperset(over):
                 raise NoChainError("it sums what does not change along an axis")
             labels -= set(over)
-            return self._kept(self._new(node, operands, labels, None, over))
+            return self.kept(self._new(node, operands, labels, None, over))
 
-        return self._summed(slots, over, interval, product)
+        return self._summed(slots, over, interval, multiplied)
 
     def _reduced(self, node: Node, operand: Part, over: Sequence[int]) -> Part:
         if not over:
             return operand
         if not set(over) <= set(operand.labels):
             raise NoChainError("it sums what does not change along an axis")
-        return self._kept(self._new(node, [operand], set(operand.labels) - set(over), None, over))
+        return self.kept(self._new(node, [operand], set(operand.labels) - set(over), None, over))
 
     def _elementwise(self, node: Node, operands: Sequence[Part]) -> Part:
         zero = [part.is_padding for part in operands]
@@ -343,8 +353,8 @@ class _Parts:
             return operands[1] if operands[0].of else operands[2]
         numbers = [part.of for part in operands if isinstance(part.of, float)]
         if len(numbers) == len(operands):
-            return self._kept(Part(_number_of(node, numbers)))
-        return self._kept(self._new(node, operands, {label for part in operands for label in part.labels}, None))
+            return self.kept(Part(_number_of(node, numbers)))
+        return self.kept(self._new(node, operands, {label for part in operands for label in part.labels}, None))
 
     def _new(
         self,
@@ -362,14 +372,20 @@ class _Parts:
             raise NoChainError("an op reads two intervals of the stream")
         (loop,) = intervals or {None}
         tile = tuple(sorted(label for label in set(labels) if label not in self.grid and label != self.stream))
+        self.require_tile(of, operands, tile, over)
+        return Part(of, tuple(operands), tile, tuple(over), loop, max((part.phase for part in operands), default=0))
+
+    def require_tile(
+        self, of: Node | TileLoad, operands: Sequence[Part], tile: Sequence[int], over: Sequence[int]
+    ) -> None:
+        """NoChainError unless an instance can hold a part of the axes ``tile``, a sum over ``over``."""
         both = {*tile, *over}
         if len(tile) > 2 or len(both) > 3 or math.prod(padded(self.extents[label]) for label in tile) > _MOST_ELEMENTS:
             raise NoChainError("a value is no small matrix")
         if len(both) > 2 and not (isinstance(of, Node) and _is_matrix_product(operands, over)):
             raise NoChainError("a contraction is none of two matrices")
-        return Part(of, tuple(operands), tile, tuple(over), loop, max((part.phase for part in operands), default=0))
 
-    def _kept(self, part: Part) -> Part:
+    def kept(self, part: Part) -> Part:
         """``part``, or the equal one that is there."""
         of = (type(part.of), repr(part.of)) if isinstance(part.of, float) else part.of
         key = of, part.operands, part.interval, part.over

@@ -1,0 +1,285 @@
+"""A jet layer as one Pallas kernel for Triton: an instance has all rows of a few walkers and electrons, and a block of
+columns.
+
+The weights are read a few features at a time, once for all rows of an instance. Rows are padded to a power of two, as
+Triton requires; rows that are summed are masked, so that padding may hold anything.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
+
+from fusionlab.codegen.kernels.dot_chains.chain import Interval, Part, Rows, TileLoad, TileStore
+from fusionlab.codegen.kernels.jet_layers.layer import JetLayer, RowSource
+from fusionlab.codegen.kernels.triton_tiles import dot, flat_call, padded
+from fusionlab.codegen.raising import Raising
+from fusionlab.codegen.raising.rules.contraction import strictest_precision
+from fusionlab.hlo.view import Node
+
+_ELEMENTS = 4096
+"""Elements of the rows of one walker and electron, padded, by an instance's columns."""
+_TOGETHER = 2
+"""Walkers and electrons whose rows an instance has: it reads the weights once for all of them."""
+_WARPS, _WARPS_IN_THREE = 4, 8
+"""A layer of 32 rows, 256 columns and 320 features takes 168 registers a thread in float32, 126 by three products of
+TF32, without spills (ptxas, sm_90). With twice the columns or walkers the model of time has no better one."""
+_FEATURES = 16
+"""Features that are contracted at a time."""
+_DROPPED = 13
+"""Bits of a float32 that TF32 does not have."""
+
+Multiply = Callable[[Any, Any], Any]
+"""The product of two blocks."""
+
+
+def columns_of(layer: JetLayer) -> int:
+    """The columns of an instance: a power of two."""
+    return max(16, min(padded(layer.extents[layer.columns]), _ELEMENTS // padded(layer.rows)))
+
+
+def layer_kernel(layer: JetLayer, *, in_three: bool = False, interpret: bool = False) -> Callable[..., tuple[Any, ...]]:
+    """``layer`` as a callable of ``layer.arrays``; ``interpret`` runs the kernel on any device.
+
+    ``in_three``: a contraction in float32 is three of TF32, on tensor cores (``_in_three``).
+    """
+    width = columns_of(layer)
+    blocks = pl.cdiv(layer.extents[layer.columns], width)
+    grid = (blocks * pl.cdiv(layer.instances, _TOGETHER),)
+    multiply: Multiply = partial(dot, precision=strictest_precision(layer.node))
+    warps = _WARPS
+    if in_three and strictest_precision(layer.node) is lax.Precision.HIGHEST:
+        multiply, warps = _in_three if interpret else _in_three_by_triton, _WARPS_IN_THREE
+    kernel = partial(_run, layer, width, blocks, multiply)
+    return flat_call(kernel, layer.arrays, layer.outputs, grid, warps=warps, interpret=interpret, name="jet_layer")
+
+
+def _run(layer: JetLayer, width: int, blocks: int, multiply: Multiply, *refs: Any) -> None:
+    """The kernel: ``refs`` are those of the arrays and of the outputs, all flat. Blocks of columns of the same rows are
+    neighbours."""
+    arrays = layer.arrays
+    held, results = dict(zip(arrays, refs, strict=False)), refs[len(arrays) :]
+    columns = lax.rem(pl.program_id(0), jnp.int32(blocks)) * width + jnp.arange(width, dtype=jnp.int32)
+    first = lax.div(pl.program_id(0), jnp.int32(blocks)) * _TOGETHER
+    instances = [_Instance(layer, held, first + each, columns) for each in range(_TOGETHER)]
+    totals = tuple(jnp.zeros((padded(layer.rows), width), jnp.float32) for _ in instances)
+    for source in layer.sources:
+        totals = _contracted(layer, source, instances, multiply, totals)
+    for instance, total in zip(instances, totals, strict=True):
+        instance.finish(total, results)
+
+
+def _contracted(
+    layer: JetLayer, source: RowSource, instances: Sequence[_Instance], multiply: Multiply, totals: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """``totals`` and the product of a source with its weights."""
+    many = min(_FEATURES, padded(source.extent))
+    weights = layer.weights
+
+    def add(at: Any, totals: tuple[Any, ...]) -> tuple[Any, ...]:
+        features = at * many + jnp.arange(many, dtype=jnp.int32)
+        there = None if source.extent % many == 0 else features < source.extent
+        columns = instances[0].columns
+        where = (
+            weights.offset
+            + (features[:, None] + source.first) * weights.strides[0]
+            + columns[None, :] * weights.strides[1]
+        )
+        block = _load(
+            instances[0].refs[weights.base],
+            where,
+            _both(None if there is None else there[:, None], instances[0].has_column),
+        )
+        rows = [instance.rows_of(source, features, there) for instance in instances]
+        return tuple(total + multiply(row, block) for total, row in zip(totals, rows, strict=True))
+
+    found: tuple[Any, ...] = lax.fori_loop(0, pl.cdiv(source.extent, many), add, totals)
+    return found
+
+
+def _in_three(left: Any, right: Any) -> Any:
+    """The product of two blocks, by those of their upper and lower bits in TF32, without that of the lower ones.
+
+    The relative error of a term is about 2^-21, that of float32 2^-24.
+    """
+    (high, low), (its_high, its_low) = _split(left), _split(right)
+    multiply = partial(dot, precision=lax.Precision.DEFAULT)
+    return multiply(high, its_low) + multiply(low, its_high) + multiply(high, its_high)
+
+
+def _in_three_by_triton(left: Any, right: Any) -> Any:
+    """``_in_three``, split where Triton does it."""
+    axes = (((1,), (0,)), ((), ()))
+    preset = lax.DotAlgorithmPreset.TF32_TF32_F32_X3
+    return lax.dot_general(left, right, axes, precision=preset, preferred_element_type=jnp.float32)
+
+
+def _split(block: Any) -> tuple[Any, Any]:
+    """``block`` as a sum of two numbers of 11 significant bits each, the first the nearest one."""
+    high = _truncated(block, round_up=True)
+    rest = block - high
+    return high, _truncated(jnp.where(rest == rest, rest, jnp.float32(0.0)))  # inf - inf is no number
+
+
+def _truncated(block: Any, *, round_up: bool = False) -> Any:
+    bits = lax.bitcast_convert_type(block, jnp.int32)
+    bits = bits + jnp.int32(1 << (_DROPPED - 1)) if round_up else bits
+    return lax.bitcast_convert_type(bits & jnp.int32(-1 << _DROPPED), jnp.float32)
+
+
+class _Instance:
+    """The rows of one walker and electron: every array is ``[rows, columns]``, or has 1 in place of either."""
+
+    def __init__(self, layer: JetLayer, refs: Mapping[Any, Any], index: Any, columns: Any) -> None:
+        self.layer, self.refs, self.columns = layer, refs, columns
+        self.row = jnp.arange(padded(layer.rows), dtype=jnp.int32)[:, None]
+        self.exists = None if layer.instances % _TOGETHER == 0 else jnp.reshape(index < layer.instances, (1, 1))
+        extent = layer.extents[layer.columns]
+        self.has_column = None if extent % columns.shape[0] == 0 else (columns < extent)[None, :]
+        self.grid = _indices(layer, index)
+        self.made: dict[Part, Any] = {}
+        self.product: Any = None
+
+    def rows_of(self, source: RowSource, features: Any, there: Any) -> Any:
+        """``features`` of all rows of a source; zeros where there are none."""
+        at = self._places(source.load) + features[None, :] * source.step
+        mask = _both(self._mask(source.load, (0, self.layer.rows)), None if there is None else there[None, :])
+        return _load(self.refs[source.load.base], at, mask)
+
+    def finish(self, product: Any, results: Sequence[Any]) -> None:
+        """Compute what follows the contraction, and write it."""
+        self.product = product
+        for number, ref in enumerate(results):
+            stores = [store for store in self.layer.stores if store.output == number]
+            tall = [store for store in stores if store.interval is not None]
+            if tall:
+                self._store_rows(ref, stores, tall[0].place)
+                continue
+            for store in stores:
+                self._store(ref, store.place, self.value(store.part), None)
+
+    def _store_rows(self, ref: Any, stores: Sequence[TileStore], place: TileLoad) -> None:
+        """Write all rows of a result at once: ``place`` is that of row 0 and its steps."""
+        step = dict(place.steps)[self.layer.stream or 0]
+        intervals = [store.interval or _row(store, place, step) for store in stores]
+        shape = (padded(self.layer.rows), self.columns.shape[0])
+        value = jnp.broadcast_to(self.value(stores[-1].part), shape)
+        for store, interval in zip(stores[:-1], intervals[:-1], strict=True):
+            value = jnp.where(self._is_in(interval), self.value(store.part), value)
+        self._store(ref, place, value, (intervals[0][0], intervals[-1][1]))
+
+    def _store(self, ref: Any, place: TileLoad, value: Any, interval: Interval | None) -> None:
+        at = self._places(place)
+        mask = self._mask(place, interval)
+        value = jnp.broadcast_to(value, at.shape)
+        if mask is None:
+            triton.store(ref.at[at], value)
+            return
+        mask = jnp.broadcast_to(mask, at.shape)
+        # Pallas' interpreter writes masked places back unchanged: these must not be another element's.
+        triton.store(ref.at[jnp.where(mask, at, ref.shape[0])], value, mask=mask)
+
+    def value(self, part: Part) -> Any:
+        """The array of ``part``."""
+        if part not in self.made:
+            self.made[part] = self._make(part)
+        return self.made[part]
+
+    def _make(self, part: Part) -> Any:
+        match part.of:
+            case None:
+                return sum(self._term(term) for term in part.operands)
+            case float(number):
+                return jnp.full((1, 1), number, jnp.float32)
+            case TileLoad() as load:
+                return _load(self.refs[load.base], self._places(load), self._mask(load, part.interval))
+            case Rows() as rows:
+                return self.product if part.interval else self._summed(self.product, rows.interval)
+            case Node() as node:
+                return _applied(node, [self.value(operand) for operand in part.operands])
+
+    def _term(self, term: Part) -> Any:
+        """A term of a sum over rows."""
+        return self.value(term) if term.interval is None else self._summed(self.value(term), term.interval)
+
+    def _summed(self, array: Any, interval: Interval) -> Any:
+        """The sum of the rows of ``interval``, ``[1, columns]``."""
+        shape = (padded(self.layer.rows), self.columns.shape[0])
+        array = jnp.broadcast_to(array, shape)
+        if interval != (0, padded(self.layer.rows)):
+            array = jnp.where(self._is_in(interval), array, jnp.float32(0.0))
+        return jnp.sum(array, axis=0)[None, :]
+
+    # Places.
+
+    def _is_in(self, interval: Interval) -> Any:
+        """Which rows are of ``interval``, as ``[rows, columns]``."""
+        start, end = interval
+        there = self.row == start if end - start == 1 else (self.row >= start) & (self.row < end)
+        return jnp.broadcast_to(there, (padded(self.layer.rows), self.columns.shape[0]))
+
+    def _mask(self, place: TileLoad, interval: Interval | None) -> Any:
+        """Which elements of a tile there are; None if all."""
+        labels = [label for label, _ in place.steps]
+        has_row = None
+        if self.layer.stream in labels and interval is not None and interval != (0, padded(self.layer.rows)):
+            has_row = (self.row >= interval[0]) & (self.row < interval[1])
+        return _both(has_row, self.has_column if self.layer.columns in labels else None, self.exists)
+
+    def _places(self, place: TileLoad) -> Any:
+        """The offsets of a tile: ``[rows, columns]``, or 1 in place of either."""
+        at = jnp.full((1, 1), place.offset, jnp.int32)
+        for label, step in place.steps:
+            if label == self.layer.stream:
+                at = at + self.row * step
+            elif label == self.layer.columns:
+                at = at + self.columns[None, :] * step
+            else:
+                at = at + self.grid[label] * step
+        return at
+
+
+def _row(store: TileStore, place: TileLoad, step: int) -> Interval:
+    """The row that ``store`` writes."""
+    row = (store.place.offset - place.offset) // step
+    return row, row + 1
+
+
+def _load(ref: Any, at: Any, mask: Any) -> Any:
+    """The elements of ``ref`` there, zeros where masked."""
+    if mask is None:
+        return triton.load(ref.at[at])
+    return triton.load(ref.at[at], mask=jnp.broadcast_to(mask, at.shape), other=0.0)
+
+
+def _both(*masks: Any) -> Any:
+    """Where all ``masks`` hold, of which None is true everywhere."""
+    known = [mask for mask in masks if mask is not None]
+    return reduce(operator.and_, known) if known else None
+
+
+def _indices(layer: JetLayer, index: Any) -> dict[int, Any]:
+    """The index of an instance along each class of the grid; past the last instance arbitrary."""
+    found: dict[int, Any] = {}
+    for label in reversed(layer.grid):
+        found[label] = lax.rem(index, jnp.int32(layer.extents[label]))
+        index = lax.div(index, jnp.int32(layer.extents[label]))
+    return found
+
+
+def _applied(node: Node, arrays: Sequence[Any]) -> Any:
+    """An elementwise op on tiles, broadcast to one shape; predicates that are numbers become predicates."""
+    shape = jnp.broadcast_shapes(*(array.shape for array in arrays))
+    made = [
+        jnp.broadcast_to(array != 0 if value.type.dtype == "i1" and array.dtype != jnp.bool_ else array, shape)
+        for value, array in zip(node.operands, arrays, strict=True)
+    ]
+    (result,) = Raising().node(node, dict(zip(node.operands, made, strict=True)))
+    return result
