@@ -25,7 +25,7 @@ from fusionlab.characterisation.matrix import EVERY, Cell, MatrixSetup, select, 
 from fusionlab.characterisation.old_compiler import OLD_JAX, differences, judge_sides, measure_sides  # noqa: E402
 from fusionlab.codegen.compile import versions  # noqa: E402  # after load_jax
 from fusionlab.errors import CompileError  # noqa: E402
-from fusionlab.ledger.time_constants import PROGRAM_ERROR  # noqa: E402
+from fusionlab.ledger.time.constants import PROGRAM_ERROR  # noqa: E402
 from fusionlab.store import package_versions  # noqa: E402
 from fusionlab.versions.environments import NoEnvironment  # noqa: E402
 

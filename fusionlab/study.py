@@ -32,7 +32,7 @@ from fusionlab.hlo import lowering
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.footprint import Footprint, footprint, peak_bytes
-from fusionlab.ledger.time.model import LAUNCH_US, pair_error_of, roofline_us
+from fusionlab.ledger.time.model import LAUNCH_US, pair_error_of, roofline_us, with_time_by_rows
 from fusionlab.passes.catalogue import is_own
 from fusionlab.passes.interface import (
     Applied,
@@ -188,6 +188,14 @@ def study(
     after = measure(source, result.program, given) if trusted and before is not None else None
     pipeline, made = print_pipeline(passes), tuple(PipelineStep(str(by), each.program) for by, each in steps)
     return StudyResult(original, result.program, pipeline, result.events, pass_s, before, after, verdict, made, undone)
+
+
+def event_documents(events: Sequence[Event], target: Target) -> list[dict[str, Any]]:
+    """The events as data, with the time on ``target`` that a model gives to the directions of a forward Laplacian."""
+    found = [event.to_json() for event in events]
+    return [
+        {**one, "sparsity": with_time_by_rows(one["sparsity"], target)} if one.get("sparsity") else one for one in found
+    ]
 
 
 def _together(original: Program, steps: Sequence[PassResult]) -> Result:

@@ -467,8 +467,6 @@ def test_what_the_models_of_time_cannot_order_is_their_error_of_pairs(module):
         assert 0.01 < wrong < error < wrong + 0.03
 
 
-
-
 @pytest.fixture
 def of_paper():
     """``of_paper(module)``: the rows of studies/paper.json, as those of both versions."""

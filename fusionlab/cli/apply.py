@@ -65,8 +65,9 @@ def command(
     where: dict[str, Any],
 ) -> tuple[dict[str, Any], int]:
     """Rewrite a program, check it, and show costs before and after."""
-    from fusionlab.report.tables.programs import print_outcome
-    from fusionlab.study import lower, study
+    from fusionlab.ledger.time.model import time_by_rows
+    from fusionlab.report.tables.programs import print_outcome, print_sparsity
+    from fusionlab.study import event_documents, lower, study
 
     loaded: Workload | Program | NotStudied
     try:
@@ -93,6 +94,8 @@ def command(
     if diff or diff_lines is not None:
         document["diff"] = _diff(outcome, _DIFF_LINES if diff_lines is None else diff_lines, console)
     print_outcome(outcome, console, verbose=verbose)
+    print_sparsity(outcome.events, time_by_rows(given.target), console, verbose=verbose)
+    document["events"] = event_documents(outcome.events, given.target)
     endings = endings_of(outcome, **judgement)
     code = say_endings(endings, _LINES, with_reasons=console.quiet)
     if out and endings.keys().isdisjoint({"pass failed", "different", "not checked"}):

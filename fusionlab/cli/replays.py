@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from fusionlab.cli.sources import Source
+    from fusionlab.codegen.laplacian.sparsity import Time
     from fusionlab.hlo.program import Program
     from fusionlab.hlo.replay import Replay
     from fusionlab.hlo.view import Node
@@ -47,6 +48,7 @@ def replays(source: Source, rewrites: bool, given: Circumstances, console: Conso
     from fusionlab.hlo.loops import with_numbered_loops
     from fusionlab.hlo.program import program_view
     from fusionlab.hlo.replay import inventory
+    from fusionlab.ledger.time.model import time_by_rows
     from fusionlab.study import lower
 
     program = with_numbered_loops(lower(require_program(source, "replays"), given))
@@ -56,7 +58,7 @@ def replays(source: Source, rewrites: bool, given: Circumstances, console: Conso
     documents = [_document(loop, events) for loop in loops]
     for document in documents:
         if document["is_replay"]:
-            _print(document, console)
+            _print(document, console, time_by_rows(given.target))
     _print_blocked([document for document in documents if not document["is_replay"]], console)
     if not loops:
         console.print(f"{program.name} has no loop, so no replay")
@@ -68,6 +70,7 @@ def _events(program: Program, given: Circumstances) -> list[dict[str, Any]]:
     from fusionlab.passes.catalogue import PASSES, find_pass
     from fusionlab.passes.interface import Applied, Setting
     from fusionlab.passes.pipeline import run_pipeline
+    from fusionlab.study import event_documents
 
     found, setting = [], Setting()
     for name in REWRITES:
@@ -78,13 +81,16 @@ def _events(program: Program, given: Circumstances) -> list[dict[str, Any]]:
         {
             "rewrite": name,
             "would": event.what if isinstance(event, Applied) else None,
+            "sparsity": document.get("sparsity"),
             "kind": None if isinstance(event, Applied) else event.kind,
             "blocked_by": None if isinstance(event, Applied) else event.reason,
             **{name: None if isinstance(event, Applied) else without_numbers(getattr(event, name)) for name in _WHY},
             "location": without_numbers(event.location),
             "loop_number": loop_number(event.location),
         }
-        for event, name in found
+        for (event, name), document in zip(
+            found, event_documents([event for event, _ in found], given.target), strict=True
+        )
     ]
 
 
@@ -129,7 +135,8 @@ def _families(nodes: Iterable[Node]) -> dict[str, int]:
     return dict(Counter(node.family for node in nodes).most_common())
 
 
-def _print(found: dict[str, Any], console: Console) -> None:
+def _print(found: dict[str, Any], console: Console, time: Time) -> None:
+    from fusionlab.codegen.laplacian.sparsity import Sparsity
     from fusionlab.passes.interface import explained
     from fusionlab.units import flop_words
 
@@ -154,6 +161,9 @@ def _print(found: dict[str, Any], console: Console) -> None:
     for event in found["rewrites"]:
         words = event["would"] or f"blocked ({event['kind']}): {event['blocked_by']}"
         rows.append((f"rewrite {event['rewrite']}", words))
+        if event["sparsity"] and event["rewrite"] == "sparsify-directions":
+            first, *lost = Sparsity.from_json(event["sparsity"]).lines(time)
+            rows += [("  its directions", first), *(("", line) for line in lost)]
         if (why := explained(*(event[name] for name in _WHY))) and why not in told:
             rows.append(("", why))
             told.add(why)

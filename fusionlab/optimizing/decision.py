@@ -15,13 +15,14 @@ import jax
 from jaxlib.mlir import ir
 
 from fusionlab.codegen.compile import versions
+from fusionlab.codegen.laplacian.sparsity import Sparsity
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import InputError
 from fusionlab.hlo.program import Program
 from fusionlab.passes.interface import Applied, Declined, Event, told_fallbacks
 from fusionlab.store import PACKAGE, digest_of, sources_digest
 
-_FORMAT = 4
+_FORMAT = 5
 _DECIDING = ("passes", "hlo", "codegen", "equivalence", "ledger", "optimizing", "study.py")
 
 
@@ -84,7 +85,7 @@ class Decision:
         if record["lines"] != original.digest:
             if record["module"] is None or told_fallbacks(events):
                 raise ValueError("the lines of the source have moved")
-            events = tuple(replace(event, op="") if isinstance(event, Declined) else event for event in events)
+            events = tuple(map(_without_lines, events))
         return Decision(
             name=record["name"],
             platform=record["platform"],
@@ -117,7 +118,20 @@ def _event_of(record: dict[str, Any]) -> Event:
     if "declined" in record:
         why = (record[name] for name in ("kind", "reason", "location", "cause", "op", "instead"))
         return Declined(record["pass"], *why)
-    return Applied(record["pass"], record["applied"], record["location"], record["resolved"], record["fallback"])
+    return Applied(
+        record["pass"],
+        record["applied"],
+        record["location"],
+        record["resolved"],
+        record["fallback"],
+        sparsity=record["sparsity"] and Sparsity.from_json(record["sparsity"]),
+    )
+
+
+def _without_lines(event: Event) -> Event:
+    if isinstance(event, Declined):
+        return replace(event, op="")
+    return replace(event, sparsity=event.sparsity and event.sparsity.without_lines())
 
 
 def key_of(original: Program, pipeline: str, compiled_how: str) -> str:

@@ -59,7 +59,11 @@ class Entry:
         decision, verdict = self.decision, self.decision.verdict
         fallbacks = told_fallbacks(decision.events)
         said = [f"fallback: {fallbacks}"] if fallbacks else []
-        said += [f"{event.pass_name}: {event.what}" for event in decision.events if isinstance(event, Applied)]
+        applied = [event for event in decision.events if isinstance(event, Applied)]
+        said += [f"{event.pass_name}: {event.what}" for event in applied]
+        for lost in (event.sparsity for event in applied if event.sparsity is not None):
+            first, *others = lost.lines()
+            said += [f"sparsity: {first}", *(f"  {line}" for line in others)]
         said += [f"the original runs: {decision.why_not}"] if decision.why_not else []
         compared = "nothing was compared" if verdict is None else "; ".join(verdict.lines)
         return [*said, f"check: {compared}" + (f", on {decision.compared_on}" if decision.compared_on else "")]

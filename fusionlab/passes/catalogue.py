@@ -29,6 +29,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "merge-dots": ("fusionlab.passes.merge_dots", "MergeDots"),
     "pack-isomorphic-slices": ("fusionlab.passes.pack_isomorphic_slices", "PackIsomorphicSlices"),
     "split-fusions": ("fusionlab.passes.split_fusions", "SplitFusions"),
+    "unroll-loops": ("fusionlab.passes.unroll_loops", "UnrollLoops"),
     "licm": ("fusionlab.passes.licm", "LoopInvariantCodeMotion"),
 }
 

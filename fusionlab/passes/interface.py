@@ -7,12 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from jaxlib.mlir import ir
 
 from fusionlab.hlo.program import Program, bytecode_of
+
+if TYPE_CHECKING:
+    from fusionlab.codegen.laplacian.sparsity import Sparsity
 
 Kind = Literal["unsafe", "unsupported", "unprofitable", "fault"]
 Cause = Literal["form", "op", "precision", "distributed", "platform", "limit", "memory", "gain", "fault"]
@@ -26,7 +29,8 @@ class Applied:
 
     ``resolved`` is the pass with its choices made explicit (a chunk size instead of a memory budget), so that the
     same rewrite can be repeated on the same program at another number of walkers. ``fallback`` is the reason why the
-    rewriting that the pass prefers was declined; "" if this is it.
+    rewriting that the pass prefers was declined; "" if this is it. ``sparsity`` says where the directions of a forward
+    Laplacian become dense; None of another rewriting.
     """
 
     pass_name: str
@@ -34,12 +38,14 @@ class Applied:
     location: str
     resolved: str
     fallback: str = ""
+    sparsity: Sparsity | None = field(default=None, compare=False)
 
-    def to_json(self) -> dict[str, str | None]:
+    def to_json(self) -> dict[str, Any]:
         """The event as the ``--json`` contract has it."""
         made = {"applied": self.what, "kind": None, "reason": None}
         chosen = {"resolved": self.resolved, "fallback": self.fallback}
-        return {"pass": self.pass_name, **made, "location": self.location, **chosen}
+        of_directions = {"sparsity": self.sparsity and self.sparsity.to_json()}
+        return {"pass": self.pass_name, **made, "location": self.location, **chosen, **of_directions}
 
 
 def explained(cause: str | None, op: str, instead: str) -> str:
@@ -76,7 +82,7 @@ class Declined:
         """The reason with all of that."""
         return "; ".join(filter(None, (self.reason, self.explained)))
 
-    def to_json(self) -> dict[str, str | None]:
+    def to_json(self) -> dict[str, Any]:
         """The event as the ``--json`` contract has it."""
         shared = {"kind": self.kind, "reason": self.reason, "location": self.location}
         why = {"cause": self.cause, "op": self.op, "instead": self.instead}

@@ -39,7 +39,7 @@ from fusionlab.report.kernels import kernels_document
 from fusionlab.report.pictures.folding import source_line
 from fusionlab.report.pictures.scope_tree import ScopeGroup, ScopeTree, scope_tree
 from fusionlab.report.tables.memory import memory_verdict
-from fusionlab.study import StudyResult
+from fusionlab.study import StudyResult, event_documents
 from fusionlab.workload import Workload
 
 ORIGINAL = "original.mlir"
@@ -200,7 +200,7 @@ class _Writer:
             "rewritten": rewritten,
             "pipeline": outcome.pipeline,
             "pass_s": outcome.pass_s,
-            "events": [event.to_json() for event in outcome.events],
+            "events": event_documents(outcome.events, target),
             "equivalence": outcome.equivalence.to_json(),
             "before": _side(outcome.before, one.before, one.rows, first.ops_of_scopes, one.view),
             "after": after,

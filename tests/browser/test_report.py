@@ -93,6 +93,19 @@ def test_a_fallback_is_told_first(shown, document, target):
     assert every(page, "#summary .verdict")[0].text == "Fallback: instead of a forward Laplacian (planted)"
 
 
+def test_where_sparsity_is_lost_is_a_table(shown, document, target):
+    (event,) = target["events"]
+    lost = {
+        "op": "reduce", "source": "net.py:7", "scope": "jit(f)", "does": "reduces electrons", "instead": "sum later",
+        "directions_before": 3, "directions_after": 30, "share": 0.5, "flops": 2e9, "bytes": 4096, "model_us": 12.5,
+    }  # fmt: skip
+    sparsity = {"line": "lost at reduce (planted)", "lost": [lost]}
+    page = shown({**document, "targets": [{**target, "events": [{**event, "sparsity": sparsity}]}]})
+    assert one(page, "#summary .sparsity").text == "Sparsity: lost at reduce (planted)"
+    text = one(page, "#summary .lost tbody tr").text
+    assert all(part in text for part in ("net.py:7", "3 → 30", "50", "GFLOP", "KiB", "12.5", "sum later"))
+
+
 def test_the_policy_forbids_what_the_page_does_not_need(page):
     refused = page.execute_async_script(
         "const done = arguments[0];"

@@ -3,6 +3,7 @@
 import io
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -35,6 +36,22 @@ def replay_file(lowered, tmp_path) -> Path:
     program = lowered(lambda x: lax.fori_loop(0, 4, lambda k, s: s + jnp.sin(x[:, k, None] * x), x), x)
     path = tmp_path / "replay.mlir"
     path.write_text(program.text)
+    return path
+
+
+@pytest.fixture(scope="session")
+def pooled_file(lowered, tmp_path_factory) -> Path:
+    """The local energy of a network that acts on each of four electrons, and then on their sum, in a file."""
+
+    def log_psi(x):
+        return jnp.sin(jnp.tanh(jnp.sin(x.reshape(4, 3)) @ jnp.ones((3, 8))).sum(0) @ jnp.ones((8, 64))).sum()
+
+    def local(x):
+        _, hessian_times = jax.linearize(jax.grad(log_psi), x)
+        return log_psi(x), lax.fori_loop(0, 12, lambda k, s: s + hessian_times(jnp.eye(12)[k])[k], 0.0)
+
+    path = tmp_path_factory.mktemp("pooled") / "pooled.mlir"
+    path.write_text(lowered(jax.vmap(local), np.ones((3, 12), np.float32)).text)
     return path
 
 

@@ -180,3 +180,27 @@ def test_passes_compose_one_by_one_or_as_a_pipeline(as_json, replay_file):
     documents = [as_json("apply", replay_file, *given, *ON_CPU) for given in (one_by_one, at_once, both)]
     assert {document["pipeline"] for document in documents} == {at_once[1]}
     assert documents[0]["events"] == documents[1]["events"] == documents[2]["events"]
+
+
+def test_where_sparsity_is_lost_is_a_line_and_with_verbose_the_advice(cli, as_json, pooled_file):
+    asked = ("apply", pooled_file, "--pass", "sparsify-directions", "--no-exact", *ON_CPU)
+    said = cli(*asked, code=0).stdout
+    lost = r"^sparsity: lost at reduce \(conftest\.py:\d+\): 3 directions become 12, \d+% of the work of directions"
+    assert re.search(lost, said, re.MULTILINE)
+    assert "instead:" not in said
+    assert "instead: apply layers and activations per electron" in cli(*asked, "--verbose", code=0).stdout
+    [event] = as_json(*asked)["events"]
+    [one, *_] = sorted(event["sparsity"]["lost"], key=lambda one: -one["share"])
+    assert (one["op"], one["mixing"], one["directions_before"], one["directions_after"]) == (
+        "reduce",
+        "reduction",
+        3,
+        12,
+    )
+    assert one["model_us"] is None  # the CPU has no spec
+
+
+def test_what_is_no_forward_laplacian_has_no_sparsity(cli, as_json, replay_file):
+    asked = ("apply", replay_file, "--pass", "batch-replay", *ON_CPU)
+    assert "sparsity" not in cli(*asked, code=0).stdout
+    assert [event["sparsity"] for event in as_json(*asked)["events"]] == [None]

@@ -13,8 +13,18 @@ from tests.optional_packages import needs_the_cuda_plugin
 
 ROOT = Path(__file__).parents[2]
 
+
+def sections():
+    """The fields in the tables of the page, by heading."""
+    parts = re.split(r"^## (.*)$", (ROOT / "docs" / "json.md").read_text(), flags=re.MULTILINE)[1:]
+    return {
+        head: {name for row in re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE) for name in re.findall("`(.*?)`", row)}
+        for head, text in zip(parts[::2], parts[1::2], strict=True)
+    }  # fmt: skip
+
+
 CONDITIONAL = {
-    "apply": {"diff", "search"},
+    "apply": {"diff", "search"} | {name for name in sections()["apply"] if "." in name},
     "bisect": {"application", "applications", "location", "worst_walker", "ops_before", "ops_after"},
     "launches": {"targets", "kernels"},
     "explain": {"kernel", "members", "not_fused_with_readers", "not_fused_with_producers", "notes"},
@@ -43,15 +53,6 @@ paper --no-run
 WITHOUT_FIELDS = {"passes", "models", "completion", "bench"}
 
 
-def sections():
-    """The fields in the tables of the page, by heading."""
-    parts = re.split(r"^## (.*)$", (ROOT / "docs" / "json.md").read_text(), flags=re.MULTILINE)[1:]
-    return {
-        head: {name for row in re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE) for name in re.findall("`(.*?)`", row)}
-        for head, text in zip(parts[::2], parts[1::2], strict=True)
-    }  # fmt: skip
-
-
 HEAD = sections()["All documents"]
 
 
@@ -70,6 +71,17 @@ def test_the_fields_are_those_of_the_page(command, replay_file, as_json, tmp_pat
     assert document["fusionlab"] == __version__
     assert "jaxlib" in document["versions"] or verb == "paper"  # of what was measured
     assert document["target"] == ("cpu" if "cpu" in words and verb not in ("diff", "study") else None)
+
+
+@needs_the_cuda_plugin
+def test_the_fields_of_lost_sparsity(pooled_file, as_json):
+    """On the page in the rows of ``sparsity`` and ``lost``; the time is that of the target's roofline."""
+    document = as_json("apply", pooled_file, "--pass", "sparsify-directions", "--target", "a100", "--unchecked")
+    [found] = [event["sparsity"] for event in document["events"]]
+    page = sections()["apply"]
+    assert {f"sparsity.{name}" for name in found} <= page
+    assert {f"lost.{name}" for name in found["lost"][0]} <= page
+    assert all(one["model_us"] > 0 for one in found["lost"])
 
 
 @needs_the_cuda_plugin

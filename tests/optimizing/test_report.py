@@ -5,7 +5,8 @@ import json
 import jax.numpy as jnp
 import pytest
 
-from tests.optimizing.functions import hoisting, repeated
+import fusionlab
+from tests.optimizing.functions import arguments, energy, hoisting, repeated
 from tests.optional_packages import needs_the_cuda_plugin
 
 pytestmark = pytest.mark.usefixtures("compile_cache")
@@ -36,3 +37,15 @@ def test_of_an_absent_gpu():
     assert entry.before.dynamic_launches > 0
     assert entry.decision.platform == "cuda"
     assert "not run" in entry.lines[-1]
+
+
+def test_it_says_where_sparsity_is_lost():
+    function = fusionlab.optimize(energy, check="never", cache=False)
+    function(*arguments(electrons=4))
+    report = function.fusionlab.report()
+    [line] = [line for line in report.entries[0].lines if line.startswith("sparsity: ")]
+    assert "lost at add (functions.py:" in line
+    assert "3 directions become 12" in line
+    assert "instead: do the work per electron before" in str(report)
+    [event] = report.to_json()["programs"][0]["events"]
+    assert event["sparsity"]["line"] in line

@@ -60,6 +60,7 @@ def _roots(state: State, value: Value) -> set[Value]:
 
 def jet_of(state: State, value: Value) -> Jet:
     """The jet of ``value``, computed now if it was deferred."""
+    state.asked.add(value)
     if value not in state.jets and value in state.postponed:
         state.set(value, state.postponed.pop(value)())
     elif value not in state.jets:

@@ -51,7 +51,8 @@ class State:
     demand; ``chains`` are those that were, with the value and the nodes between. ``postponed`` are values
     whose dense jets are computed on demand, too: sums over electrons and what is divided by them. ``materialised`` are
     values whose jets are one array in memory. ``sources`` are the Laplacians that ``Options.adjoint`` keeps.
-    ``composites`` are nodes that are differentiated as one function of earlier values.
+    ``composites`` are nodes that are differentiated as one function of earlier values. ``asked`` are the values whose
+    jets a rule has read.
     """
 
     x: Value
@@ -72,6 +73,7 @@ class State:
     materialised: set[Value] = field(default_factory=set)
     sources: dict[Value, Any] = field(default_factory=dict)
     composites: dict[Node, Composite] = field(default_factory=dict)
+    asked: set[Value] = field(default_factory=set)
 
     def stack_with(self, stack: Any, value: Any, laplacian: Any, update: Callable[..., Any]) -> Jet:
         """The dense jet whose derivatives are the rows of ``stack`` [2 + K, *S] from the third on.
@@ -93,7 +95,7 @@ class State:
         """The state of a run inside a region, from ``jets`` on."""
         return replace(
             self, environment={}, jets=dict(jets), deferred={}, ends=set(), chains={}, postponed={},
-            materialised=set(), sources={}, composites={},
+            materialised=set(), sources={}, composites={}, asked=set(),
         )  # fmt: skip
 
     def depends_on_x(self, value: Value) -> bool:

@@ -18,8 +18,9 @@ labelled ``measured``.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.codegen.targets import Target
@@ -162,3 +163,20 @@ def roofline_us(target: Target, cost: Cost, bytes_accessed: int, launches: int) 
     if (ceilings := ceilings_of(target)) is None:
         return None
     return ceilings.least_us(cost.flops, bytes_accessed, cost.tf32_flops) + launches * LAUNCH_US
+
+
+def time_by_rows(target: Target) -> Callable[[Cost], float | None]:
+    """Microseconds of directions counted by rows, on the roof of the target's spec: no launch, nothing fused. This
+    model has no tested error. None without a spec."""
+    ceilings = ceilings_of(target)
+    return lambda cost: None if ceilings is None else ceilings.least_us(cost.flops, cost.bytes, cost.tf32_flops)
+
+
+def with_time_by_rows(sparsity: dict[str, Any], target: Target) -> dict[str, Any]:
+    """The document of a rewriting's directions (``Applied.sparsity``) with ``model_us`` at each loss."""
+    time = time_by_rows(target)
+    lost = [
+        {**one, "model_us": time(Cost(flops=one["flops"], bytes=one["bytes"], tf32_flops=one["tf32_flops"]))}
+        for one in sparsity["lost"]
+    ]
+    return {**sparsity, "lost": lost}

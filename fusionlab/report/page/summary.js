@@ -106,6 +106,21 @@ function overview(target) {
   el("ul", { class: "legend" }, families.map((family) => el("li", {}, familyTag(family)))), stageLegend(target));
 }
 
+// Where the directions of a forward Laplacian become dense, by op and source line.
+const sparsityOf = (target) => target.events.map((event) => event.sparsity).filter(Boolean).map((found) => [
+  el("p", { class: "sparsity" }, el("strong", {}, "Sparsity: "), found.line),
+  found.lost.length > 0 && table("Where directions become dense: what the rows beyond those before cost, at the op and behind it (by rows; this model has no tested error)", [
+    { label: "op", kind: "text", cell: (one) => [el("code", {}, one.op), ` ${one.does}`] },
+    { label: "line", kind: "text", cell: (one) => (one.source ? el("code", {}, one.source) : scopeLink(one.scope, 60)) },
+    { label: "directions", kind: "text", cell: (one) => `${one.directions_before} → ${one.directions_after}` },
+    { label: "share", kind: "figure", value: (one) => one.share, cell: (one) => number(one.share, "share") },
+    { label: "FLOPs", kind: "figure", value: (one) => one.flops, cell: (one) => number(one.flops, "flops") },
+    { label: "bytes", kind: "figure", value: (one) => one.bytes, cell: (one) => number(one.bytes, "bytes") },
+    { label: "time", kind: "figure", value: (one) => one.model_us, cell: (one) => number(one.model_us, "us") },
+    { label: "instead", kind: "text", cell: (one) => one.instead },
+  ], found.lost, { class: "lost" }),
+]);
+
 const fallbacks = (target) => distinct(target.events.map((event) => event.fallback).filter(Boolean));
 
 const summarySection = () => [
@@ -119,6 +134,7 @@ const summarySection = () => [
   study.targets.map((target) => [
     el("p", {}, "pipeline: ", el("code", {}, target.pipeline), ` (${format(target.pass_s, "seconds")} without XLA's compiles)`),
     el("ul", { class: "events" }, target.events.map(eventItem)),
+    sparsityOf(target),
     totalsTable(target),
   ]),
   whatItIs(),

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from fusionlab.bytesize import size_words
 from fusionlab.equivalence.verdict import OracleAgreement, OutputError, Verdict
+from fusionlab.hlo.cost import Cost
 from fusionlab.ledger.footprint import Footprint
 from fusionlab.passes.interface import Applied, Event, faults, told_fallbacks
 from fusionlab.passes.pipeline import why_nothing_applied
@@ -78,6 +79,22 @@ def print_rewriting(outcome: StudyResult, console: Console) -> None:
     else:
         line = f"nothing applied: {why_nothing_applied(outcome.events, outcome.original)}"
     console.print(line, soft_wrap=True, markup=False)
+
+
+def print_sparsity(
+    events: Sequence[Event], time: Callable[[Cost], float | None], console: Console, *, verbose: bool
+) -> None:
+    """Where the directions of each forward Laplacian become dense: a line, with ``verbose`` one for each op.
+
+    ``time`` models the cost of the directions that are lost, by rows.
+    """
+    for event in events:
+        if isinstance(event, Applied) and event.sparsity is not None:
+            first, *others = event.sparsity.lines(time)
+            more = "; --verbose lists what to write instead" if others and not verbose else ""
+            console.print(f"sparsity: {first}{more}", soft_wrap=True, markup=False)
+            for line in others if verbose else ():
+                console.print(f"  {line}", soft_wrap=True, markup=False)
 
 
 def _print_sides(outcome: StudyResult, console: Console) -> None:

@@ -14,6 +14,7 @@ import pytest
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.laplacian.interpreter import forward_laplacian
 from fusionlab.codegen.laplacian.jet import Coordinates, densify
+from fusionlab.codegen.laplacian.sparsity import Sparsity, sparsity_of
 from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo.batch_axes import resized_shapes, walker_axes
@@ -23,12 +24,14 @@ from fusionlab.hlo.view import view_of
 
 @dataclass(frozen=True)
 class Jets:
-    """Per result of a function: value [S], Laplacian [S], rows [K, *S] and the owners of its slots (None if dense)."""
+    """Per result of a function: value [S], Laplacian [S], rows [K, *S] and the owners of its slots (None if dense); and
+    where directions became dense."""
 
     values: list[np.ndarray]
     laplacians: list[np.ndarray]
     rows: list[np.ndarray]
     owners: list[tuple[np.ndarray, ...] | None]
+    sparsity: Sparsity
 
 
 @pytest.fixture(scope="session")
@@ -55,12 +58,14 @@ def jets_of(lowered: Callable[..., Any]) -> Callable[..., Jets]:
             one = Raising(shapes=resized_shapes(marks, x.shape[0], 1))
             nodes = live_nodes(flat.nodes, flat.arguments, flat.returns)
             owners: list[Any] = []
+            sparsity: list[Sparsity] = []
 
             def both(*arrays: Any) -> Any:
                 raising, x = Raising(fold=True), flat.arguments[0]
                 state = State(x, coordinates, int(walkers), raising, one, options or Options())
                 jets = forward_laplacian(state, nodes, dict(zip(flat.arguments, arrays, strict=True)), flat.returns)
                 owners[:] = [jet.owners for jet in jets]
+                sparsity[:] = [sparsity_of(state, flat.returns)]
                 laplacians = [jnp.zeros_like(j.value) if j.laplacian is None else j.laplacian for j in jets]
                 return [
                     (jet.value, laplacian, densify(jet, coordinates).jacobian)
@@ -73,7 +78,7 @@ def jets_of(lowered: Callable[..., Any]) -> Callable[..., Jets]:
                 text_of.append(compute.lower(*leaves).as_text())
             results = compute(*leaves)
             values, laplacians, rows = zip(*results, strict=True)
-            return Jets(*(list(map(np.asarray, part)) for part in (values, laplacians, rows)), list(owners))
+            return Jets(*(list(map(np.asarray, part)) for part in (values, laplacians, rows)), list(owners), *sparsity)
 
     return run
 

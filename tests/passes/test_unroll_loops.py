@@ -1,0 +1,32 @@
+"""unroll-loops: its cases (``cases/unroll_loops/``), bad options, and an inner loop that stays one."""
+
+import jax.numpy as jnp
+import pytest
+from jax import lax
+
+from fusionlab.errors import InputError
+from fusionlab.hlo.loops import find_loops
+from fusionlab.hlo.program import program_view
+from fusionlab.passes.interface import Setting
+from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
+
+from .case_files import test_case  # noqa: F401
+
+
+@pytest.mark.parametrize("option", ["most_trips=0", "most_ops=-1"])
+def test_a_bound_below_one_is_refused(option):
+    with pytest.raises(InputError, match=rf"unroll-loops: {option.partition('=')[0]} must be at least 1"):
+        parse_pipeline(f"unroll-loops{{{option}}}")
+
+
+def test_an_inner_loop_of_many_trips_stays_a_loop(lowered, run_raised):
+    def function(x):
+        inner = lambda y: lax.fori_loop(0, 50, lambda k, z: jnp.sin(z) + k, y)  # noqa: E731
+        return lax.fori_loop(0, 3, lambda k, y: inner(y) * k, x)
+
+    x = jnp.linspace(-1, 1, 5)
+    program = lowered(function, x)
+    result = run_pipeline(program, parse_pipeline("unroll-loops"), Setting())
+    assert [event.what for event in result.applied] == ["a loop became its 3 trips"]
+    assert [loop.trips for loop in find_loops(program_view(result.program))] == [50, 50, 50]
+    assert run_raised(result.program, (x,))[0] == pytest.approx(run_raised(program, (x,))[0], rel=1e-6)
