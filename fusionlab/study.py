@@ -192,10 +192,11 @@ def study(
 
 def event_documents(events: Sequence[Event], target: Target) -> list[dict[str, Any]]:
     """The events as data, with the time on ``target`` that a model gives to the directions of a forward Laplacian."""
-    found = [event.to_json() for event in events]
-    return [
-        {**one, "sparsity": with_time_by_rows(one["sparsity"], target)} if one.get("sparsity") else one for one in found
-    ]
+    found: list[dict[str, Any]] = [{**event.to_json()} for event in events]
+    for one in found:
+        if one.get("sparsity"):
+            one["sparsity"] = with_time_by_rows(one["sparsity"], target)
+    return found
 
 
 def _together(original: Program, steps: Sequence[PassResult]) -> Result:

@@ -156,7 +156,7 @@ def test_the_flagship_s_modules_know_few_others():
             many[name] = found
     assert many == {}
     assert sum(isinstance(node, ast.ClassDef) for tree in trees.values() for node in ast.walk(tree)) <= 18
-    assert sum(map(fields_of, trees.values())) <= 114
+    assert sum(map(fields_of, trees.values())) <= 115
 
 
 def test_the_flagship_is_five_steps_in_one_function():

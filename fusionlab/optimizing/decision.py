@@ -118,14 +118,8 @@ def _event_of(record: dict[str, Any]) -> Event:
     if "declined" in record:
         why = (record[name] for name in ("kind", "reason", "location", "cause", "op", "instead"))
         return Declined(record["pass"], *why)
-    return Applied(
-        record["pass"],
-        record["applied"],
-        record["location"],
-        record["resolved"],
-        record["fallback"],
-        sparsity=record["sparsity"] and Sparsity.from_json(record["sparsity"]),
-    )
+    lost = record["sparsity"] and Sparsity.from_json(record["sparsity"])
+    return Applied(record["pass"], record["applied"], record["location"], record["resolved"], record["fallback"], lost)
 
 
 def _without_lines(event: Event) -> Event:

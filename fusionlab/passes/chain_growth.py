@@ -139,10 +139,11 @@ def outputs_of(members: Iterable[Node], block: Block) -> tuple[Value, ...]:
 
 def put_kernel(
     chain: DotChain, look: Callable[[], Block], kernel: Callable[..., Sequence[Any]] | None, name: str
-) -> None:
-    """Replace the members of ``chain``, of the block that ``look`` returns, by a call of ``kernel``, called ``name``.
+) -> str:
+    """Replace the members of ``chain``, of the block that ``look`` returns, by a call of ``kernel``.
 
-    Without a ``kernel`` its function holds the plain operations. The barriers between them are removed.
+    Returns the symbol of its function, which begins with ``name``. Without a ``kernel`` the function holds the plain
+    operations. The barriers between them are removed.
     """
     operations = [node.operation for node in chain.members]  # no set: an operation's hash is its operands'
     _remove_barriers_before(chain)
@@ -151,7 +152,7 @@ def put_kernel(
     members = [node for node in block.nodes if node.operation in operations]
     inside = {node.results[0] for node in members}
     operands = [v.handle for node in members for v in node.operands if v not in inside]
-    outline(
+    symbol = outline(
         block,
         members,
         [known[array.handle] for array in chain.arrays],
@@ -162,6 +163,7 @@ def put_kernel(
         flops=chain.flops,
     )
     drop_dead(operands)
+    return symbol
 
 
 def _without_barriers_between(operations: Sequence[Any], look: Callable[[], Block]) -> Block:

@@ -82,7 +82,7 @@ class Declined:
         """The reason with all of that."""
         return "; ".join(filter(None, (self.reason, self.explained)))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, str | None]:
         """The event as the ``--json`` contract has it."""
         shared = {"kind": self.kind, "reason": self.reason, "location": self.location}
         why = {"cause": self.cause, "op": self.op, "instead": self.instead}

@@ -47,6 +47,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import Node, view_of
 from fusionlab.passes.chain_growth import ChainGrowth, put_kernel
 from fusionlab.passes.interface import Pass, Result, Setting
+from fusionlab.passes.kernel_order import order_behind
 from fusionlab.passes.refusals import Ground, Refusal
 from fusionlab.passes.rewriting import Tally, blocks_to_rewrite, no_kernels
 
@@ -87,14 +88,13 @@ class JetLayerKernels(Pass):
         """Rewrite in the block that ``look`` returns, one layer at a time: each moves others."""
         drop_dead([result.handle for node in look().nodes for result in node.results])
         refused: list[tuple[Node, Refusal]] = []
+        symbols: list[str] = []
         while (layer := self._next(look().data_flow(), refused)) is not None:
             tally.rewrite(layer.node)
-            put_kernel(
-                layer,
-                look,
-                layer_kernel(layer, in_three=self.precision == "tf32x3") if layer.fits_triton else None,
-                "jet_layer",
-            )
+            kernel = layer_kernel(layer, in_three=self.precision == _IN_THREE) if layer.fits_triton else None
+            symbols.append(put_kernel(layer, look, kernel, "jet_layer"))
+        for symbol in symbols:
+            order_behind(symbol, look)
         for each in refused:
             tally.refuse(*each)
 

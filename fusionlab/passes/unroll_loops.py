@@ -7,28 +7,28 @@ XLA:GPU runs a loop from the host, trip by trip. Each trip has kernels of its ow
 the loop carries and for random keys, which fuse with nothing. Side by side, the counter is a constant, what depends on
 it alone is independent of the other trips (XLA merges it into one kernel), and scalars are fused into the next trip.
 
-requires: a trip count known at compile time, of at most ``most_trips``; at most ``most_ops`` ops in all trips; a body
-    that raises to JAX. Loops within it that qualify are unrolled with it; others stay loops.
+requires: a trip count known at compile time, the same at every call, of at most ``most_trips``; at most ``most_ops``
+    ops in all trips. Ops are copied as they are, kernels of passes before included.
 exact: bitwise per op (XLA may fuse ops of neighbouring trips).
 hopes: the launches that each trip has for its counter, scalars and keys; costs compile time, in proportion to trips.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fusionlab.codegen.raising import Raising, unsupported_nodes
+from jaxlib.mlir import ir
+
+from fusionlab.codegen.raising.splice import drop_dead_functions
 from fusionlab.errors import InputError
-from fusionlab.hlo import ops
-from fusionlab.hlo.loops import Counter, Loop, analyse
-from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import Node, Value
-from fusionlab.passes.interface import Pass, Result, Setting
-from fusionlab.passes.refusals import Ground, Refusal, unsupported
-from fusionlab.passes.rewriting import LoopSite, Rewrite, rewrite_loops
+from fusionlab.hlo.loops import Loop, find_loops
+from fusionlab.hlo.program import Program, rewritten
+from fusionlab.hlo.view import view_of
+from fusionlab.passes.interface import Applied, Event, Pass, Result, Setting, verify
+from fusionlab.passes.refusals import Ground, Refusal
+from fusionlab.passes.rewriting import functions_of_others
 
 
 @dataclass(frozen=True)
@@ -43,63 +43,77 @@ class UnrollLoops(Pass):
     def __post_init__(self) -> None:
         for option in ("most_trips", "most_ops"):
             if getattr(self, option) < 1:
-                raise InputError(f"unroll-loops: {option} must be at least 1, not {getattr(self, option)}")
+                raise InputError(f"{self.name}: {option} must be at least 1, not {getattr(self, option)}")
 
     def run(self, program: Program, setting: Setting) -> Result:
-        """Unroll every loop that qualifies, outer ones first."""
-        return rewrite_loops(program, self.name, self._decide, setting)
+        """Unroll every loop that qualifies, inner ones first; see the module's docstring."""
+        module = program.parse()
+        shared = functions_of_others(module)
+        occurrences: dict[Any, list[Loop]] = {}
+        for loop in find_loops(view_of(module)):
+            occurrences.setdefault(loop.node.operation, []).append(loop)
+        applied: list[Event] = []
+        declined: list[Event] = []
+        for operation, loops in reversed(occurrences.items()):
+            place = loops[0].node.scope
+            try:
+                trips = self._trips(loops, shared)
+            except Refusal as reason:
+                declined.append(reason.of(self.name, place))
+            else:
+                _unroll(operation, trips)
+                applied.append(Applied(self.name, f"a loop became its {trips} trips", place, str(self)))
+        if not applied:
+            nothing = Refusal(Ground.NOTHING_THERE, "there is no loop in the program").of(self.name, "")
+            return Result(program, tuple(declined) or (nothing,))
+        verify(module, self.name)
+        drop_dead_functions(module)
+        return Result(rewritten(program, module), (*applied, *declined))
 
-    def _decide(self, site: LoopSite) -> Rewrite:
-        loop = site.loop
-        self.require(loop)
-        if opaque := unsupported_nodes(loop.body):
-            raise unsupported(opaque[0], "body")
-        raising = _Unrolling(marks=site.raising.marks, by=self)
-
-        def run(*arrays: Any) -> Sequence[Any]:
-            captured = dict(zip(site.captured, arrays[len(loop.roles) :], strict=True))
-            with raising.scope(loop.node):
-                return raising.trips(loop, arrays[: len(loop.roles)], captured)
-
-        return Rewrite(run, what=f"a loop became its {loop.trips} trips", resolved=str(self))
-
-    def require(self, loop: Loop) -> int:
-        """The trips of ``loop``; Refusal unless it is to be unrolled."""
-        if loop.trips is None:
-            reason = f"the trip count is not known at compile time: {loop.trips_reason}"
-            raise Refusal(Ground.TRIP_COUNT, reason, loop.node)
-        if loop.trips > self.most_trips:
-            raise Refusal(Ground.NO_GAIN, f"it has {loop.trips:,} trips, more than most_trips={self.most_trips}")
-        if (count := loop.trips * sum(1 for _ in loop.body.walk())) > self.most_ops:
+    def _trips(self, loops: Sequence[Loop], shared: set[str]) -> int:
+        """The trips of a loop, which has an entry for each call of its function; Refusal if it is to stay."""
+        first = loops[0]
+        if first.node.function in shared:
+            reason = f"@{first.node.function} also belongs to another public function of the module"
+            raise Refusal(Ground.SHARED_FUNCTION, reason)
+        if first.trips is None:
+            reason = f"the trip count is not known at compile time: {first.trips_reason}"
+            raise Refusal(Ground.TRIP_COUNT, reason, first.node)
+        if any(loop.trips != first.trips for loop in loops):
+            reason = f"@{first.node.function} is called with different trip counts"
+            raise Refusal(Ground.CALLED_DIFFERENTLY, reason)
+        if first.trips > self.most_trips:
+            raise Refusal(Ground.NO_GAIN, f"it has {first.trips:,} trips, more than most_trips={self.most_trips}")
+        if (count := first.trips * sum(1 for _ in first.body.walk())) > self.most_ops:
             reason = f"all trips together have {count:,} ops, more than most_ops={self.most_ops:,}"
             raise Refusal(Ground.NO_GAIN, reason)
-        return loop.trips
+        return first.trips
 
 
-@dataclass(frozen=True)
-class _Unrolling(Raising):
-    """Raises loops that ``by`` admits as their trips."""
+def _unroll(operation: Any, trips: int) -> None:
+    """Put ``trips`` copies of the body of a ``stablehlo.while`` in its place."""
+    block = operation.regions[1].blocks[0]
+    *body, last = [one.operation for one in block.operations]
+    carried = list(operation.operands)
+    with operation.context, ir.InsertionPoint(operation):
+        for _ in range(trips):
+            known = dict(zip(block.arguments, carried, strict=True))
+            for one in body:
+                copied = one.clone()
+                _read(copied.operation, known)
+                known.update(zip(one.results, copied.operation.results, strict=True))
+            carried = [known.get(value, value) for value in last.operands]
+    for result, value in zip(operation.results, carried, strict=True):
+        result.replace_all_uses_with(value)
+    operation.erase()
 
-    by: UnrollLoops = field(default_factory=UnrollLoops)
 
-    def node(self, node: Node, environment: Mapping[Value, Any]) -> Sequence[Any]:
-        if node.op is ops.WHILE:
-            loop = analyse(node)
-            with contextlib.suppress(Refusal):
-                self.by.require(loop)
-                with self.scope(node):
-                    return self.trips(loop, [environment[value] for value in node.operands], environment)
-        return super().node(node, environment)
-
-    def trips(self, loop: Loop, carried: Sequence[Any], environment: Mapping[Value, Any]) -> Sequence[Any]:
-        """The values that ``loop`` carries in the end, with its counters as constants in every trip."""
-        trip = self.region(loop.body, environment)
-        counters = {i: role for i, role in enumerate(loop.roles) if isinstance(role, Counter)}
-
-        def counted(carried: Sequence[Any], number: int) -> list[Any]:
-            return [counters[i].at(number) if i in counters else array for i, array in enumerate(carried)]
-
-        trips = self.by.require(loop)
-        for number in range(trips):
-            carried = trip(*counted(carried, number))
-        return counted(carried, trips)
+def _read(operation: Any, known: dict[Any, Any]) -> None:
+    """Let ``operation``, and what is in its regions, read the values that ``known`` has for others."""
+    for number, value in enumerate(operation.operands):
+        if value in known:
+            operation.operands[number] = known[value]
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                _read(inner.operation, known)

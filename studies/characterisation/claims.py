@@ -4,7 +4,7 @@ A verdict is ``confirmed``, ``contradicted``, ``not decidable`` (it hangs on the
 testable here`` (a compiler cannot decide it) or ``not measured yet`` (a cell is not in the record). A figure agrees
 when it is within a quarter of the characterisation's, a share also when it is within 2 percentage points and between
 half and twice of it; a range agrees when all our figures lie in it, its ends widened by a quarter. A modelled time is
-an interval (``intervals``): a claim is confirmed where all of it agrees, and contradicted where none does.
+an interval (``modelled``): a claim is confirmed where all of it agrees, and contradicted where none does.
 
 Each judge below is a predicate that claims name, with their parameters. Scaling and memory are of Section III-B and
 Figure 4; shares of Figure 5, of kernel time on CH4, inference, A5000: work outside sampling as a share of everything,
@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fusionlab.characterisation.figures import SAMPLING, LaunchGroup, MatrixFigures, NotMeasured
-from fusionlab.characterisation.intervals import Interval, Truth, every, opposite
 from fusionlab.characterisation.matrix import INFERENCE, MODELS, MOLECULES, PROGRAMS, TARGETS, TRAINING, Cell
+from fusionlab.characterisation.modelled import ModelledFigure, Truth, every, opposite
 from fusionlab.codegen.targets import Peaks, load_target
 from fusionlab.ledger.launch_rows import Totals
 
@@ -55,7 +55,7 @@ class Finding:
 
 
 Judge = Callable[[MatrixFigures], Finding]
-Values = Iterable[tuple[str, Callable[[], Interval]]]
+Values = Iterable[tuple[str, Callable[[], ModelledFigure]]]
 """Figures by name."""
 Statements = Iterable[tuple[str, Callable[[], tuple[Truth, str]]]]
 """Statements by name: whether it holds, and the figure behind it."""
@@ -129,7 +129,7 @@ def _judged(judge: Judge, figures: MatrixFigures) -> Finding:
         return Finding("not measured yet", "", missing.cells)
 
 
-def near(expected: float, ours: Interval) -> Finding:
+def near(expected: float, ours: ModelledFigure) -> Finding:
     """A share (0 to 1) is within a quarter of the expected one; or within 2 points, and between half and twice of it: a
     share of 0 is not near one of 1 %."""
     least = min((1 - QUARTER) * expected, max(expected - POINTS, expected / TWICE))
@@ -143,7 +143,7 @@ def within(values: Values, low: float, high: float, unit: str = "", above: float
     One outside contradicts, even if others are missing; to confirm, all must be present and inside.
     """
     there, lacking = _measured(values)
-    least, most, bound = low * (1 - QUARTER), high * (1 + QUARTER), Interval.exact(above)
+    least, most, bound = low * (1 - QUARTER), high * (1 + QUARTER), ModelledFigure.exact(above)
     found = [every([value.lies(least, most), value.exceeds(bound)]) for _, value in there]
     return Finding(_verdict(found, bool(lacking)), _listed(there, unit), lacking)
 
@@ -183,7 +183,7 @@ def _verdict(found: Sequence[Truth], lacking: bool) -> Verdict:
     return "not decidable" if None in found else "confirmed"
 
 
-def _listed(there: Sequence[tuple[str, Interval]], unit: str) -> str:
+def _listed(there: Sequence[tuple[str, ModelledFigure]], unit: str) -> str:
     """Each figure by name, or the least and the most of many."""
     if len(there) > _MOST_LISTED:
         least, most = (choose(there, key=lambda one: one[1].value) for choose in (min, max))
@@ -192,7 +192,7 @@ def _listed(there: Sequence[tuple[str, Interval]], unit: str) -> str:
     return "; ".join(f"{name} {value.words(_text(value.value) + unit)}" for name, value in there)
 
 
-def _percent(share: Interval, digits: int = 1) -> str:
+def _percent(share: ModelledFigure, digits: int = 1) -> str:
     return share.words(f"{100 * share.value:.{digits}f} %", 100)
 
 
@@ -200,13 +200,13 @@ def _text(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2g}" if abs(value) < 1 else f"{value:.1f}"
 
 
-def scaling(figures: MatrixFigures, model: str, program: str, target: str) -> Interval:
+def scaling(figures: MatrixFigures, model: str, program: str, target: str) -> ModelledFigure:
     """Modelled time on C4H4 over that on LiH."""
     large, small = (Cell(model, molecule, program, target) for molecule in ("C4H4", "LiH"))
     return figures.time_ms(large) / figures.time_ms(small)
 
 
-def speedup(figures: MatrixFigures, model: str, molecule: str, program: str, target: str) -> Interval:
+def speedup(figures: MatrixFigures, model: str, molecule: str, program: str, target: str) -> ModelledFigure:
     """Modelled time on the A5000 over that on ``target``."""
     slow, fast = (Cell(model, molecule, program, where) for where in (TARGET, target))
     return figures.ratio(slow, fast)
@@ -267,7 +267,7 @@ def gains_most(figures: MatrixFigures, molecule: str) -> Finding:
     return holds((f"{m} {t}", partial(statement, m, t)) for t in TARGETS if t != TARGET for m in MODELS)
 
 
-def _times(ratio: Interval) -> str:
+def _times(ratio: ModelledFigure) -> str:
     return ratio.words(f"{ratio.value:.1f}x")
 
 
@@ -367,14 +367,14 @@ def kernel_cell(model: str) -> Cell:
     return Cell(model, "CH4", INFERENCE, TARGET)
 
 
-def share_of(figures: MatrixFigures, share: Share) -> Interval:
+def share_of(figures: MatrixFigures, share: Share) -> ModelledFigure:
     """Our figure for ``share``."""
     cell, families = kernel_cell(share.model), FAMILIES_OF.get(share.family, ())
     if not share.family:
-        return figures.share_interval(cell, _in_sampling)
+        return figures.modelled_share(cell, _in_sampling)
     if share.part == "sampling":
-        return figures.share_interval(cell, lambda group: group.family in families, _in_sampling)
-    return figures.share_interval(cell, lambda group: group.family in families and not _in_sampling(group))
+        return figures.modelled_share(cell, lambda group: group.family in families, _in_sampling)
+    return figures.modelled_share(cell, lambda group: group.family in families and not _in_sampling(group))
 
 
 def _in_sampling(group: LaunchGroup) -> bool:
@@ -393,7 +393,7 @@ def compares(figures: MatrixFigures, model: str, how: str, than: str, part: str,
     def statement() -> tuple[Truth, str]:
         ours, other = (share_of(figures, Share(name, part, family, 0.0)) for name in (model, than))
         words = f"{_NAMES[model]} {_percent(ours)} against {_NAMES[than]} {_percent(other)}"
-        more, widened = ours.exceeds(other), Interval(*((1 + QUARTER) * end for end in astuple(other)))
+        more, widened = ours.exceeds(other), ModelledFigure(*((1 + QUARTER) * end for end in astuple(other)))
         slightly = every([more, opposite(ours.exceeds(widened))])
         return {"more": more, "less": other.exceeds(ours), "slightly more": slightly}[how], words
 
@@ -403,7 +403,7 @@ def compares(figures: MatrixFigures, model: str, how: str, than: str, part: str,
 def halves(figures: MatrixFigures, model: str, than: str, family: str) -> Finding:
     """In both phases the share of ``family`` in ``model`` is half of that in the model ``than``, within a quarter."""
 
-    def ratio(part: str) -> Interval:
+    def ratio(part: str) -> ModelledFigure:
         ours, other = (share_of(figures, Share(name, part, family, 0.0)) for name in (model, than))
         if not other.low:
             raise NotMeasured([kernel_cell(than)])
@@ -436,7 +436,7 @@ def is_largest(figures: MatrixFigures, model: str, family: str, part: str = "") 
         figures.share(cell, wanted)  # NotMeasured if a time is missing
         names = list(figures.by_family(cell, wanted))
         times = {name: figures.time_us(cell, partial(_is_of, wanted, name)) for name in names}
-        shares = {name: figures.share_interval(cell, partial(_is_of, wanted, name), wanted) for name in names[:2]}
+        shares = {name: figures.modelled_share(cell, partial(_is_of, wanted, name), wanted) for name in names[:2]}
         words = ", ".join(f"{name} {_percent(share, 0)}" for name, share in shares.items())
         if family not in times:
             return False, words
@@ -454,7 +454,7 @@ def moves_memory(figures: MatrixFigures, least: float) -> Finding:
     families = ("elementwise", "layout", "gather-scatter", "reduction")
 
     def share(model: str) -> tuple[Truth, str]:
-        ours = figures.share_interval(kernel_cell(model), lambda group: group.family in families)
+        ours = figures.modelled_share(kernel_cell(model), lambda group: group.family in families)
         return ours.lies(least, 1.0), _percent(ours, 0)
 
     return holds((model, partial(share, model)) for model in MODELS)
@@ -497,8 +497,8 @@ def is_memory_bound(figures: MatrixFigures, models: Sequence[str]) -> Finding:
         cell = kernel_cell(model)
         works = figures.by_family(cell).items()
         under = {family for family, work in works if work.intensity_flop_per_byte < ridge}
-        ours = figures.share_interval(cell, lambda group: group.family in under)
-        return ours.exceeds(Interval.exact(0.5)), _percent(ours, 0)
+        ours = figures.modelled_share(cell, lambda group: group.family in under)
+        return ours.exceeds(ModelledFigure.exact(0.5)), _percent(ours, 0)
 
     return holds((model, partial(statement, model)) for model in models)
 

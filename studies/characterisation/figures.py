@@ -1,7 +1,7 @@
 """The figures that tables and claims read from the rows of the matrix: times, memory, shares, intensities.
 
 A figure of a missing cell raises NotMeasured; it is never estimated. Times have the errors of their model: each is an
-``Interval``.
+``ModelledFigure``.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fusionlab.characterisation.intervals import Factors, Interval, corners
 from fusionlab.characterisation.matrix import GROUP_FIGURES, Cell, Row
+from fusionlab.characterisation.modelled import Factors, ModelledFigure, corners
 from fusionlab.ledger.launch_rows import Totals
 from fusionlab.ledger.time.constants import ESTIMATED_FAMILIES, PRODUCTS
 from fusionlab.ledger.time.model import LAUNCH_US
@@ -104,15 +104,15 @@ class MatrixFigures:
         table = self.row(cell)["groups"]
         return [LaunchGroup(**dict(zip(table["columns"], row, strict=True))) for row in table["rows"]]
 
-    def time_ms(self, cell: Cell) -> Interval:
+    def time_ms(self, cell: Cell) -> ModelledFigure:
         """``model_ms`` with its error."""
         value = self.model_ms(cell)
         if self.errors is EXACT:
-            return Interval.exact(value)
+            return ModelledFigure.exact(value)
         found = self.time_us(cell, lambda _: True)
-        return Interval(value, found.low / 1e3, found.high / 1e3)
+        return ModelledFigure(value, found.low / 1e3, found.high / 1e3)
 
-    def ratio(self, cell: Cell, other: Cell) -> Interval:
+    def ratio(self, cell: Cell, other: Cell) -> ModelledFigure:
         """The time of ``cell`` over that of ``other``, a program of nearly the same kernels: a family has the same
         error on both sides."""
         value = self.model_ms(cell) / self.model_ms(other)
@@ -130,24 +130,24 @@ class MatrixFigures:
                     for side in sides
                 )
                 found.append(above / below)
-        return Interval(value, min(found), max(found)) if found else Interval.exact(value)
+        return ModelledFigure(value, min(found), max(found)) if found else ModelledFigure.exact(value)
 
-    def time_us(self, cell: Cell, wanted: Callable[[LaunchGroup], bool]) -> Interval:
+    def time_us(self, cell: Cell, wanted: Callable[[LaunchGroup], bool]) -> ModelledFigure:
         """The modelled time of the ``wanted`` groups, with its error."""
         groups = [group for group in self.groups(cell) if wanted(group)]
         least, most = (sum(self._us(group, end) for group in groups) for end in (0, 1))
-        return Interval(sum(group.model_us or 0.0 for group in groups), least, most)
+        return ModelledFigure(sum(group.model_us or 0.0 for group in groups), least, most)
 
-    def share_interval(
+    def modelled_share(
         self, cell: Cell, wanted: Callable[[LaunchGroup], bool], of: Callable[[LaunchGroup], bool] = lambda _: True
-    ) -> Interval:
+    ) -> ModelledFigure:
         """``share`` with its error."""
         value = self.share(cell, wanted, of)
         own = self.time_us(cell, lambda group: of(group) and wanted(group))
         rest = self.time_us(cell, lambda group: of(group) and not wanted(group))
         pairs = ((own.low, rest.high), (own.high, rest.low))
         ends = [part / (part + others) for part, others in pairs if part]
-        return Interval(value, min(ends, default=0.0), max(ends, default=0.0))
+        return ModelledFigure(value, min(ends, default=0.0), max(ends, default=0.0))
 
     def _factors(self, family: str) -> Factors:
         return self.errors.families.get(family, self.errors.unknown)

@@ -26,8 +26,8 @@ from fusionlab.characterisation.claims import (
     stated,
 )
 from fusionlab.characterisation.figures import SAMPLING, LaunchGroup, MatrixFigures, NotMeasured
-from fusionlab.characterisation.intervals import Interval
 from fusionlab.characterisation.matrix import MODELS, MOLECULES, PROGRAMS, TARGETS, Cell, MatrixSetup
+from fusionlab.characterisation.modelled import ModelledFigure
 from fusionlab.codegen.targets import load_target
 from fusionlab.ledger.time.constants import ESTIMATED_FAMILIES
 
@@ -216,7 +216,7 @@ def _matrix(title: str, note: str, text: Callable[[Cell], str]) -> PaperTable:
     return PaperTable(title, note, ("", "molecule", *(f"{WORDS[p]} {t}" for p, t in pairs)), tuple(rows), words=2)
 
 
-def _figure(figure: Callable[[], Interval], form: str) -> str:
+def _figure(figure: Callable[[], ModelledFigure], form: str) -> str:
     return _or_nothing(lambda: form.format(figure().value))
 
 

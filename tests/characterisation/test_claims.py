@@ -5,13 +5,13 @@ import pytest
 from fusionlab.characterisation import claims
 from fusionlab.characterisation.claims import CLAIMS, Claim, holds, judge_all, near, within
 from fusionlab.characterisation.figures import MatrixFigures, NotMeasured, TimeErrors, measured_times
-from fusionlab.characterisation.intervals import Interval
 from fusionlab.characterisation.matrix import EVERY, INFERENCE, Cell
+from fusionlab.characterisation.modelled import ModelledFigure
 from fusionlab.characterisation.page import claims_table, intensity_table, matrix_tables, ratio_tables, share_tables
 from tests.characterisation.rows import row
 
 EMPTY = MatrixFigures({})
-exact = Interval.exact
+exact = ModelledFigure.exact
 KERNELS = Cell("paulinet", "CH4", INFERENCE, "a5000")
 
 
@@ -38,12 +38,12 @@ def test_a_share_may_be_a_quarter_off(ours, verdict):
 
 def test_what_hangs_on_the_error_is_not_decidable():
     def share(low, high):
-        return verdict_of(lambda _: near(0.52, Interval(0.52, low, high)), EMPTY)
+        return verdict_of(lambda _: near(0.52, ModelledFigure(0.52, low, high)), EMPTY)
 
     assert [share(*ends) for ends in ((0.4, 0.6), (0.3, 0.6), (0.1, 0.3))] == [
         "confirmed", "not decidable", "contradicted",
     ]  # fmt: skip
-    figures = [("one", lambda: Interval(8.5, 8.0, 20.0))]
+    figures = [("one", lambda: ModelledFigure(8.5, 8.0, 20.0))]
     assert verdict_of(lambda _: within(figures, 8, 9), EMPTY) == "not decidable"
     assert verdict_of(lambda _: within([*figures, ("two", lambda: exact(30.0))], 8, 9), EMPTY) == "contradicted"
     assert verdict_of(lambda _: holds([("one", lambda: (True, "")), ("two", lambda: (None, ""))]), EMPTY) == (
@@ -58,7 +58,7 @@ def test_shares_have_the_errors_of_their_families():
     figures = MatrixFigures(
         {cell: row([("mcmc", "gemm", 30.0), ("", "elementwise", 70.0)]) for cell in cells}, errors=errors
     )
-    share = figures.share_interval(KERNELS, lambda group: group.family == "gemm")
+    share = figures.modelled_share(KERNELS, lambda group: group.family == "gemm")
     assert (share.value, share.low, share.high) == (0.3, 30 / 110, 70 / 140)  # each group has 10 launches
     assert share.words("30 %", 100) == "30 % (27 to 50)"
     time = figures.time_ms(KERNELS)

@@ -1,5 +1,7 @@
 """unroll-loops: its cases (``cases/unroll_loops/``), bad options, and an inner loop that stays one."""
 
+import re
+
 import jax.numpy as jnp
 import pytest
 from jax import lax
@@ -11,6 +13,7 @@ from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 
 from .case_files import test_case  # noqa: F401
+from .loop_functions import FUNCTIONS, WEIGHTS, X
 
 
 @pytest.mark.parametrize("option", ["most_trips=0", "most_ops=-1"])
@@ -30,3 +33,16 @@ def test_an_inner_loop_of_many_trips_stays_a_loop(lowered, run_raised):
     assert [event.what for event in result.applied] == ["a loop became its 3 trips"]
     assert [loop.trips for loop in find_loops(program_view(result.program))] == [50, 50, 50]
     assert run_raised(result.program, (x,))[0] == pytest.approx(run_raised(program, (x,))[0], rel=1e-6)
+
+
+def test_kernels_of_earlier_passes_stay(lowered):
+    """Each trip calls them; a loop that is rebuilt from its ops would have their twins instead."""
+    program = lowered(FUNCTIONS["layers"], WEIGHTS, X, platform="cuda")
+    with_kernels = run_pipeline(program, parse_pipeline("dot-epilogue-kernels"), Setting(platform="cuda"))
+    assert with_kernels.applied
+    [loop] = find_loops(program_view(with_kernels.program))
+    unrolled = run_pipeline(with_kernels.program, parse_pipeline("unroll-loops{most_trips=20}"), Setting())
+    assert find_loops(program_view(unrolled.program)) == []
+    calls = re.findall(r"call @(closed_call|fused_layers)", unrolled.program.text)
+    assert calls.count("closed_call") == loop.trips  # the body, which calls the kernel
+    assert "fused_layers" in calls

@@ -16,6 +16,7 @@ from jax import lax
 from fusionlab.codegen.laplacian.chains import Environment, defer, jet_of
 from fusionlab.codegen.laplacian.jet import Jet, constant_jet, densify, identity_jet
 from fusionlab.codegen.laplacian.rules import dot_general, elementwise, generic, moves, reductions, slogdet
+from fusionlab.codegen.laplacian.sparsity import sparsity_of
 from fusionlab.codegen.laplacian.state import Rule, State, read
 from fusionlab.codegen.raising import RaiseError
 from fusionlab.codegen.raising.composites import Composite, find_composite
@@ -38,7 +39,10 @@ def forward_laplacian(
 ) -> list[Jet]:
     """The jets of ``outputs``, which ``nodes`` compute from ``environment``: of a constant without blocks."""
     state.jets[state.x] = _seeded(state, environment[state.x])
-    return _pushed(state, nodes, environment, outputs)
+    jets = _pushed(state, nodes, environment, outputs)
+    if state.seeds is None:
+        state.sparsity = sparsity_of(state, outputs)
+    return jets
 
 
 def _pushed(

@@ -6,7 +6,7 @@ from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jax import lax
 
@@ -15,6 +15,9 @@ from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.composites import Composite
 from fusionlab.hlo.constants import taken_branch
 from fusionlab.hlo.view import Node, Value, reads
+
+if TYPE_CHECKING:
+    from fusionlab.codegen.laplacian.sparsity import Sparsity
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class State:
     whose dense jets are computed on demand, too: sums over electrons and what is divided by them. ``materialised`` are
     values whose jets are one array in memory. ``sources`` are the Laplacians that ``Options.adjoint`` keeps.
     ``composites`` are nodes that are differentiated as one function of earlier values. ``asked`` are the values whose
-    jets a rule has read.
+    jets a rule has read. ``sparsity`` says where directions became dense, after a run from the unit vectors on.
     """
 
     x: Value
@@ -74,6 +77,7 @@ class State:
     sources: dict[Value, Any] = field(default_factory=dict)
     composites: dict[Node, Composite] = field(default_factory=dict)
     asked: set[Value] = field(default_factory=set)
+    sparsity: Sparsity | None = None
 
     def stack_with(self, stack: Any, value: Any, laplacian: Any, update: Callable[..., Any]) -> Jet:
         """The dense jet whose derivatives are the rows of ``stack`` [2 + K, *S] from the third on.

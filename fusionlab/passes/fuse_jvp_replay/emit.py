@@ -21,7 +21,6 @@ from jax import lax
 from fusionlab.codegen.laplacian.adjoint import weighted_sources
 from fusionlab.codegen.laplacian.interpreter import forward_laplacian
 from fusionlab.codegen.laplacian.jet import Coordinates, Jet, densify
-from fusionlab.codegen.laplacian.sparsity import Sparsity, sparsity_of
 from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo.batch_axes import resized_shapes, united
@@ -49,13 +48,10 @@ Jets = Mapping[Value, Sequence[Any]]
 class Emission:
     """The whole function without the sums of ``found``; Refusal if something else needs its loops.
 
-    ``chunks``: the walkers in so many parts, one after another. ``sparsity`` says where directions became dense, once
-    the callable has been traced; None where they are not pushed from the unit vectors on.
-    """
+    ``chunks``: the walkers in so many parts, one after another."""
 
     def __init__(self, found: Derivation, raising: Raising, options: Options, chunks: int) -> None:
         self.found, self.raising, self.chunks = found, raising, chunks
-        self.sparsity: Sparsity | None = None
         self.options = replace(options, powers_by_base=found.powers_by_base)
         if gone := {loop.node for loop in found.loops}.intersection(self.rest):
             raise Refusal(Ground.TERMS_USED, "single second derivatives are used elsewhere", next(iter(gone)))
@@ -65,6 +61,11 @@ class Emission:
                 raise Refusal(Ground.NOT_IN_PARTS, "sums with weights of their own are not taken in parts")
         if options.adjoint:
             self._require_adjoint()
+
+    @functools.cached_property
+    def runs(self) -> list[State]:
+        """The runs of the engine, once the callable has been traced."""
+        return []
 
     @property
     def flat(self) -> FunctionView:
@@ -310,8 +311,7 @@ class Emission:
 
     def _pushed(self, state: State, environment: Mapping[Value, Any]) -> tuple[State, dict[Value, Jet]]:
         jets = forward_laplacian(state, not_computed(self.cone, environment), environment, self.outputs)
-        if state.seeds is None:
-            self.sparsity = sparsity_of(state, self.outputs)
+        self.runs.append(state)
         return state, {o: densify(jet, state.coordinates) for o, jet in zip(self.outputs, jets, strict=True)}
 
     def _by_adjoint(

@@ -59,7 +59,7 @@ def products_of(trial: ProductTrial) -> Iterator[Products]:
         return
     roots = any(node.op in (ops.SQRT, ops.POWER) for node in walk(trial.cone))
     powers = roots and any(node.op is ops.POWER for node in trial.flat.walk())
-    extremes = tuple(node.results[0] for node in trial.cone if may_shift(node))
+    extremes = tuple(node.results[0] for node in trial.cone if may_shift(node) and trial.is_likely)
     for options in (Options(), Options(powers_by_base=True))[: 2 if powers else 1]:
         known = set[Value]()
         for constant in (extremes, ())[0 if extremes else 1 :]:

@@ -81,7 +81,7 @@ def _rewritten(program: Program, view: View, entry: Emission, by: Pass, platform
     what += psi_per_direction(rebuilt, view, found)
     sums = [(f"{loop.trips} trips", loop.node) for loop in found.loops]
     sums = sums or [(f"{found.coordinates.count} directions at once", entry.producer)]
-    lost = entry.sparsity
+    lost = next((run.sparsity for run in reversed(entry.runs) if run.sparsity is not None), None)
     return rebuilt, [Applied(by.name, f"{of} are {what}", node.scope, str(by), sparsity=lost) for of, node in sums]
 
 

@@ -33,8 +33,8 @@ from fusionlab.passes.fuse_jvp_replay.positions import coordinates_of
 class ProductTrial(Evaluation):
     """The candidates for derivatives along directions of the ``places`` of a function, and for F: ``outputs`` of ``x``.
 
-    Everything is evaluated at a few walkers. The seeds of the places are replaced by directions; other unit vectors
-    stay what they are.
+    ``is_likely``: F is expected among the outputs. Everything is evaluated at a few walkers. The seeds of the places
+    are replaced by directions; other unit vectors stay what they are.
     """
 
     lowered: Callable[[tuple[Value, ...], Options], FunctionView]
@@ -50,6 +50,7 @@ class ProductTrial(Evaluation):
         deadline: float,
         resize: bool = True,
         of_several: bool = False,
+        is_likely: bool = False,
     ) -> None:
         super().__init__(subject_of(places), deadline, x, leading, coordinates_of(flat, x, leading), of_several)
         self.flat, self.places, self.outputs, self.numbers = flat, places, list(outputs), numbers
@@ -57,6 +58,7 @@ class ProductTrial(Evaluation):
         directed = reached(flat, self.constants)
         self.candidates, self.together = candidates(places, self.outputs, self.coordinates.count, directed)
         self._few, self._resize = walkers_to_evaluate(flat, math.prod(x.type.shape[:leading])), resize
+        self.is_likely = is_likely
         if self.has_products:
             self._take_walkers()
 

@@ -56,7 +56,7 @@ def _of_outputs(
     With each of these where something in the program of them together is what they are refused for.
     """
     first, *rest = of
-    yield from _of_group(partial(made, outputs=first), places, reasons)
+    yield from _of_group(partial(made, outputs=first, is_likely=True), places, reasons)
     before = len(reasons)
     if rest:
         together = [value for group in rest for value in group]

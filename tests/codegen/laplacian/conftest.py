@@ -14,7 +14,7 @@ import pytest
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
 from fusionlab.codegen.laplacian.interpreter import forward_laplacian
 from fusionlab.codegen.laplacian.jet import Coordinates, densify
-from fusionlab.codegen.laplacian.sparsity import Sparsity, sparsity_of
+from fusionlab.codegen.laplacian.sparsity import Sparsity
 from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo.batch_axes import resized_shapes, walker_axes
@@ -25,13 +25,13 @@ from fusionlab.hlo.view import view_of
 @dataclass(frozen=True)
 class Jets:
     """Per result of a function: value [S], Laplacian [S], rows [K, *S] and the owners of its slots (None if dense); and
-    where directions became dense."""
+    where directions became dense, if the engine made them."""
 
     values: list[np.ndarray]
     laplacians: list[np.ndarray]
     rows: list[np.ndarray]
     owners: list[tuple[np.ndarray, ...] | None]
-    sparsity: Sparsity
+    sparsity: Sparsity | None = None
 
 
 @pytest.fixture(scope="session")
@@ -65,7 +65,8 @@ def jets_of(lowered: Callable[..., Any]) -> Callable[..., Jets]:
                 state = State(x, coordinates, int(walkers), raising, one, options or Options())
                 jets = forward_laplacian(state, nodes, dict(zip(flat.arguments, arrays, strict=True)), flat.returns)
                 owners[:] = [jet.owners for jet in jets]
-                sparsity[:] = [sparsity_of(state, flat.returns)]
+                assert state.sparsity is not None
+                sparsity[:] = [state.sparsity]
                 laplacians = [jnp.zeros_like(j.value) if j.laplacian is None else j.laplacian for j in jets]
                 return [
                     (jet.value, laplacian, densify(jet, coordinates).jacobian)

@@ -1,4 +1,5 @@
 // applied: a loop became its 2 trips
+// applied: a loop became its 2 trips
 func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
   %zero = stablehlo.constant dense<0> : tensor<i32>
   %0:2 = stablehlo.while(%k = %zero, %s = %x) : tensor<i32>, tensor<3xf32> cond {

@@ -12,7 +12,7 @@ Factors = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Interval:
+class ModelledFigure:
     """A modelled figure and what it may be: ``low`` to ``high``. Where the model is known to be biased, ``value`` lies
     outside."""
 
@@ -21,12 +21,12 @@ class Interval:
     high: float
 
     @staticmethod
-    def exact(value: float) -> Interval:
+    def exact(value: float) -> ModelledFigure:
         """A figure without error."""
-        return Interval(value, value, value)
+        return ModelledFigure(value, value, value)
 
-    def __truediv__(self, other: Interval) -> Interval:
-        return Interval(self.value / other.value, self.low / other.high, self.high / other.low)
+    def __truediv__(self, other: ModelledFigure) -> ModelledFigure:
+        return ModelledFigure(self.value / other.value, self.low / other.high, self.high / other.low)
 
     def lies(self, low: float, high: float) -> Truth:
         """Whether it lies between ``low`` and ``high``."""
@@ -34,7 +34,7 @@ class Interval:
             return True
         return False if self.high < low or high < self.low else None
 
-    def exceeds(self, other: Interval) -> Truth:
+    def exceeds(self, other: ModelledFigure) -> Truth:
         """Whether it is larger than ``other``."""
         if self.low > other.high:
             return True
