@@ -188,5 +188,5 @@ LAYERS = {
         backflow, log_add_exp, inverse, pfaffian, complex_determinants,
     ),
 }  # fmt: skip
-OPAQUE = {"cholesky": cholesky, "qr": qr, "eigenvalues": eigenvalues}
-"""By custom calls without a rule: in a prime field half of the numbers have no square root."""
+FACTORISATIONS = {"cholesky": cholesky, "qr": qr, "eigenvalues": eigenvalues}
+"""By custom calls without an exact rule, which are functions of their operand of which nothing else is known."""

@@ -24,13 +24,13 @@ from fusionlab.optimizing.rewriting import lower_jaxpr
 from fusionlab.passes.interface import Applied, Declined, Setting, told_fallbacks
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline, why_nothing_applied
 from tests.forms.forms import EXPECTED, FORMS
-from tests.forms.layers import LAYERS, OPAQUE
+from tests.forms.layers import FACTORISATIONS, LAYERS
 from tests.forms.networks import COORDINATES, NETWORKS
 
 AXES = (1, 2, 0)
 CELLS = [(form, network, axes) for axes, form, network in itertools.product(AXES, FORMS, NETWORKS)]
 FORWARD = ("sparsify-directions", "collapse-replay")
-FUNCTIONS = {**NETWORKS, **LAYERS, **OPAQUE}
+FUNCTIONS = {**NETWORKS, **LAYERS, **FACTORISATIONS}
 _WALKERS = (2, 3)
 MANY = 40
 """More than a check compares without resizing the program."""

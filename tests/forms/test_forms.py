@@ -17,7 +17,7 @@ from fusionlab.passes.interface import Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from tests.forms.compositions import drawn
 from tests.forms.forms import EXPECTED, FORMS
-from tests.forms.layers import LAYERS, OPAQUE, complex_log_psi
+from tests.forms.layers import LAYERS, complex_log_psi
 from tests.forms.matrix import CELLS, FUNCTIONS, MANY, cell, derivatives, lowered, positions
 from tests.forms.networks import COORDINATES, NETWORKS
 
@@ -92,11 +92,16 @@ def test_layers_of_all_kinds(form, layer):
     assert (found["result"], found["exact"]) == ("forward", "identical"), found
 
 
-@pytest.mark.parametrize("layer", OPAQUE)
-def test_a_factorisation_without_a_rule_is_named(layer):
-    found = run_pipeline(lowered("fori", layer, 1), parse_pipeline("sparsify-directions"), Setting(platform="cpu"))
+@pytest.mark.parametrize("layer", ["cholesky", "eigenvalues"])
+def test_a_factorisation_is_differentiated_by_the_rule_of_jax(layer):
+    found = cell("fori", layer, 1)
+    assert (found["result"], found["exact"]) == ("forward", "identical"), found
+
+
+def test_a_factorisation_without_derivative_is_named():
+    found = run_pipeline(lowered("fori", "qr", 1), parse_pipeline("sparsify-directions"), Setting(platform="cpu"))
     assert not found.applied
-    assert any("custom call @lapack_" in event.reason for event in found.events), found.events
+    assert any("Differentiation rule for 'geqrf'" in event.reason for event in found.events), found.events
 
 
 def _is_not_wrong(at, *walkers):

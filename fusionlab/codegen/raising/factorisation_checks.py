@@ -47,6 +47,24 @@ def _is_check(chosen: Any, factors: Any, other: Any) -> bool:
     return bool(info == lu.results[2] and _all(lambda array: array == 0, bound) and _all(np.isnan, other))
 
 
+def selects_nan_alone(info: Any) -> bool:
+    """True if ``info`` is read where NaN is selected unless it is zero, and nowhere else, as JAX's lowering does."""
+    for use in info.uses:
+        reader = use.owner
+        if _is(reader, ops.COMPARE):
+            is_zero = keyword(reader.attributes["comparison_direction"]) == "EQ" and reader.operands[0] == info
+            passes = (
+                is_zero and _all(lambda array: array == 0, reader.operands[1]) and selects_nan_alone(reader.results[0])
+            )
+        elif _is(reader, ops.BROADCAST_IN_DIM):
+            passes = selects_nan_alone(reader.results[0])
+        else:
+            passes = _is(reader, ops.SELECT) and use.operand_number == 0 and _all(np.isnan, reader.operands[2])
+        if not passes:
+            return False
+    return True
+
+
 def _is(operation: Any, op: ops.OpDef) -> bool:
     return not isinstance(operation, ir.Block) and bool(operation.name == op.name)
 

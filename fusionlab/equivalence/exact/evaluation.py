@@ -96,7 +96,7 @@ class Evaluator:
         self.arithmetic, self.watch = arithmetic, watch
         self.tick: Callable[[], None] | None = None
         self.prepared = Prepared() if prepared is None else prepared
-        self.uncovered: set[str] = set()
+        self.uncovered: set[tuple[str, str]] = set()
         self.left_out: set[int] = set()
         self._steps: dict[Node, Step] = {}
 

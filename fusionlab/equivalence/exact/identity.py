@@ -105,7 +105,7 @@ def compare_functions(original: FunctionView, rewritten: FunctionView) -> Identi
     if (unlike := _other_signature(original, rewritten)) is not None:
         return Identity("not-identical", 0, 0, 1.0, unlike)
     draws, used = 0, set[int]()
-    called: set[str] = set()
+    called: set[tuple[str, str]] = set()  # by one program and not the other, and of what
     prepared = Prepared()
     try:
         for p, seeds, shares in points(original):
@@ -117,9 +117,8 @@ def compare_functions(original: FunctionView, rewritten: FunctionView) -> Identi
                 called |= first.uncovered ^ second.uncovered
                 if (difference := _difference(expected, found, first.left_out | second.left_out)) is not None:
                     if called:
-                        return Identity(
-                            "not-covered", draws, len(used), 1.0, f"{', '.join(sorted(called))} has no rule"
-                        )
+                        names = ", ".join(sorted({name for name, _ in called}))
+                        return Identity("not-covered", draws, len(used), 1.0, f"{names} has no rule")
                     where = first_difference(original, rewritten, first.arithmetic)
                     return Identity("not-identical", draws, len(used), 1.0, difference, where)
     except Uncovered as error:

@@ -48,4 +48,4 @@ def derivation(flat: FunctionView, places: Sequence[Place], extent: int, deadlin
     except MemoryError as error:
         reason = f"{subject_of(places)} needs more memory than there is to be identified"
         raise Refusal(Ground.HOST_MEMORY, reason, is_final=True) from error
-    raise most_telling(reasons, places)
+    raise most_telling(reasons, flat, places)

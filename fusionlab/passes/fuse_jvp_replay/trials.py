@@ -7,9 +7,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 
 from fusionlab.codegen.raising import unsupported_nodes
+from fusionlab.equivalence.exact.rules.contractions import TARGETS
 from fusionlab.hlo.dependence import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
-from fusionlab.hlo.view import FunctionView, Value
+from fusionlab.hlo.view import FunctionView, Node, Value, free_values
 from fusionlab.passes.fuse_jvp_replay.directions import Place, UnitRows, subject_of
 from fusionlab.passes.fuse_jvp_replay.few_walkers import FEW_ENOUGH
 from fusionlab.passes.fuse_jvp_replay.positions import groups, positions_of
@@ -22,6 +23,8 @@ _OF_PROGRAM = (
     Ground.OPAQUE_CALL, Ground.SHARDED, Ground.ALGORITHM, Ground.TOO_LARGE,
 )  # fmt: skip
 """What a program of few walkers or many outputs may be refused for, and that of all walkers or fewer outputs not."""
+_OF_VALUES = (*NO_MATCH, Ground.TERMS_USED)
+"""What values are refused for that are no derivatives as they were evaluated."""
 
 
 def trials(
@@ -130,13 +133,25 @@ def _alone(places: Sequence[Place], together: Collection[UnitRows]) -> Iterator[
             yield [Place(place.loop, (seed,), place.region, tuple(each for each in place.seeds if each is not seed))]
 
 
-def most_telling(reasons: Sequence[Refusal], places: Sequence[Place]) -> Refusal:
-    """The refusal of ``places``, of which every trial was refused for one of ``reasons``, or found nothing."""
+def most_telling(reasons: Sequence[Refusal], flat: FunctionView, places: Sequence[Place]) -> Refusal:
+    """The refusal of ``places`` in ``flat``: each trial of them was refused for one of ``reasons`` or found nothing."""
     if (opaque := _opaque(places)) is not None:
         return opaque
     none = f"of the values without directions, none has the Laplacian that {subject_of(places)} computes"
     every = [*reasons, Refusal(Ground.FUNCTION_NOT_FOUND, none)]
-    return next((reason for reason in every if reason.ground not in NO_MATCH), every[0])
+    found = next((reason for reason in every if reason.ground not in NO_MATCH), every[0])
+    if found.ground in _OF_VALUES and (call := _uninterpreted(flat, places)) is not None:
+        known = f"custom call @{call.call_target}, which has no exact rule"
+        return Refusal(Ground.OPAQUE_CALL, f"{subject_of(places)} is of a function with {known}", call)
+    return found
+
+
+def _uninterpreted(flat: FunctionView, places: Sequence[Place]) -> Node | None:
+    """A call of data in ``places``, or before them, of which the exact evaluation knows no rule."""
+    inside = {node for place in places for node in place.region.walk()}
+    read = {value for place in places if place.loop is not None for value in free_values(place.region)}
+    calls = (node for node in flat.walk() if node.call_target and node.call_target not in TARGETS)
+    return next((each for each in calls if each in inside or not read.isdisjoint(reached(flat, each.results))), None)
 
 
 def _opaque(places: Sequence[Place]) -> Refusal | None:

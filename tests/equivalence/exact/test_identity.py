@@ -241,6 +241,32 @@ def test_what_is_not_covered_is_named(reason, lowered):
     assert identity.reason.startswith(reason)
 
 
+def _positive(x):
+    return x @ x.T + jnp.eye(3)
+
+
+FACTORISED = {
+    "cholesky": jnp.linalg.cholesky,
+    "eigenvalues": jnp.linalg.eigvalsh,
+    "singular values": lambda a: jnp.linalg.svd(a, compute_uv=False),
+    "sum of logarithms": lambda a: jnp.log(jnp.diagonal(jnp.linalg.cholesky(a))).sum(),
+}
+
+
+@pytest.mark.parametrize("platform", ["cpu", "cuda"])
+@pytest.mark.parametrize("name", FACTORISED)
+def test_a_factorisation_is_one_of_its_operand(name, platform, lowered):
+    """Not the NaN that JAX's lowering has where the routine fails, in both programs alike."""
+    function = FACTORISED[name]
+    first = lowered(lambda x: function(_positive(x)), MATRIX, platform=platform)
+    other = lowered(lambda x: function(2 * _positive(x)), MATRIX, platform=platform)
+    same = lowered(lambda x: function(jnp.eye(3) + x @ x.T), MATRIX, platform=platform)
+    more = lowered(lambda x: 3 * function(_positive(x)), MATRIX, platform=platform)
+    found = [compare_exactly(first, one) for one in (other, same, more)]
+    assert [one.result for one in found] == ["not-covered", "identical", "not-identical"]
+    assert found[0].reason.endswith("has no rule")
+
+
 WIDE = np.ones((3, 4), np.float32)
 TIES = {
     "slopes at zero": (jax.grad(lambda x: jax.nn.relu(x).sum()), jax.grad(lambda x: jnp.maximum(x, 0).sum())),

@@ -8,6 +8,7 @@ from fusionlab.equivalence.exact.evaluation import Evaluator
 from fusionlab.equivalence.exact.field import FieldWithUndefined, primes
 from fusionlab.equivalence.exact.identity import compare_functions
 from fusionlab.equivalence.exact.rules import RULES
+from fusionlab.equivalence.exact.rules.contractions import TARGETS
 from fusionlab.equivalence.exact.values import Drawn
 from fusionlab.hlo.view import view_of
 from tests.codegen.raising.raising_cases import CASES
@@ -30,7 +31,7 @@ def test_an_op_is_what_xla_computes_and_identical_to_itself(name, lowered):
     module = lowered(function, *arguments).parse()
     view = view_of(module)
     assert compare_functions(view, view).result == "identical"
-    if name in UNSEEN:
+    if name in UNSEEN or any(node.call_target and node.call_target not in TARGETS for node in view.walk()):
         return
     arrays = [np.asarray(array) for array in arguments]
     given = [Drawn(array.astype(WIDE.get(array.dtype.kind, array.dtype))[None]) for array in arrays]

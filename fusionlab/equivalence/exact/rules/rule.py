@@ -108,7 +108,6 @@ def uninterpreted(node: Node, evaluator: Evaluator, operands: Sequence[Held], en
     """
     if node.regions:
         raise Uncovered(node.name, node.scope)
-    evaluator.uncovered.add(node.label)
     texts = evaluator.prepared.texts
     if node not in texts:
         types = " ".join(str(value.handle.type) for value in (*node.operands, *node.results))
@@ -124,6 +123,7 @@ def uninterpreted(node: Node, evaluator: Evaluator, operands: Sequence[Held], en
             for one in each:
                 digest.update(f"{one.dtype} {one.shape}".encode())
                 digest.update((one + np.zeros((), one.dtype)).tobytes())  # 0 and -0 are one residue
+            evaluator.uncovered.add((node.label, digest.hexdigest()))
             random = np.random.default_rng(list(digest.digest()))
             dtype = dtype_of(result)
             if dtype.kind in "iu":  # every bit is random
