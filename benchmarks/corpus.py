@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -37,13 +37,14 @@ from fusionlab.corpus.manifest import ARTIFACT, MANIFEST, SCHEMA, TEXT, Corpus, 
 from fusionlab.corpus.references import InputSpec, OutputDigest  # noqa: E402
 from fusionlab.corpus.runs import compiled_counts, outputs_of  # noqa: E402
 from fusionlab.equivalence.oracle import program_runner, xla_runner  # noqa: E402
+from fusionlab.errors import unknown  # noqa: E402
 from fusionlab.files import write_whole  # noqa: E402
 from fusionlab.hlo.lowering import lower  # noqa: E402
 from fusionlab.hlo.program import Program  # noqa: E402
 from fusionlab.passes.pipeline import parse_pipeline  # noqa: E402
 from fusionlab.study import Circumstances, rewrite  # noqa: E402
 from fusionlab.versions.compiling import module_text  # noqa: E402
-from fusionlab.versions.environments import NoEnvironment, environment, parse_versions  # noqa: E402
+from fusionlab.versions.environments import NoEnvironment, environment, numbers, parse_versions  # noqa: E402
 from fusionlab.workloads.catalogue import build  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -57,12 +58,17 @@ from tests.forms.networks import NETWORKS  # noqa: E402
 
 ARTIFACT_VERSION = "1.1.0"
 """Of StableHLO: the oldest that JAX 0.6.2 reads."""
-LICENCE = "Apache-2.0; programs, inputs and references are this project's own"
+LICENCE = (
+    "Apache-2.0; programs, inputs and references are this project's own; the licence of an entry also names other "
+    "projects whose code was traced"
+)
+OWN_LICENCE, WITH_FOLX = "Apache-2.0", "Apache-2.0; traced through folx (MIT)"
 ERROR_FACTOR, LEAST_ERROR = 64.0, 1e-6
 """A tolerance is so many times the error of the original in its own dtype, and at least this share of the output."""
 OWN_ERROR = 1e-4
 """The tolerance of a reference that is not of float64, as a share of the largest element."""
-SMALL_WALKERS, LARGE_WALKERS = 16, 1024
+WALKERS, SIZE = 16, "tiny"
+"""Of the local energies."""
 _PATH = re.compile(r'loc\("(/[^"]*)"')
 
 
@@ -79,6 +85,7 @@ class Recipe:
     original: str | None = None
     draws: Callable[[str, tuple[int, ...], str], tuple[str, float, float]] | None = None
     why_no_outputs: str = ""
+    licence: str = OWN_LICENCE
 
 
 def weights_and_walkers(name: str, shape: tuple[int, ...], dtype: str) -> tuple[str, float, float]:
@@ -131,14 +138,14 @@ def draws_of_example(example: str, name: str, shape: tuple[int, ...], dtype: str
 
 
 @cache
-def lowered(model: str, molecule: str, laplacian: str, walkers: int, size: str) -> Program:
-    return lower(build(model, molecule=molecule, walkers=walkers, laplacian=laplacian, size=size), "cuda")
+def lowered(model: str, molecule: str, laplacian: str) -> Program:
+    return lower(build(model, molecule=molecule, walkers=WALKERS, laplacian=laplacian, size=SIZE), "cuda")
 
 
-def rewritten(model: str, molecule: str, walkers: int, size: str) -> Program:
+def rewritten(model: str, molecule: str) -> Program:
     given = Circumstances(load_target("a100"))
-    found, _ = rewrite(lowered(model, molecule, "replay", walkers, size), parse_pipeline("fuse-jvp-replay"), given)
-    if found.program.digest == lowered(model, molecule, "replay", walkers, size).digest:
+    found, _ = rewrite(lowered(model, molecule, "replay"), parse_pipeline("fuse-jvp-replay"), given)
+    if found.program.digest == lowered(model, molecule, "replay").digest:
         raise SystemExit(f"{model} {molecule}: was not rewritten: {found.events}")
     return found.program
 
@@ -180,10 +187,11 @@ ENERGIES = {
 def recipes() -> dict[str, Recipe]:
     """All programs by name."""
     found: dict[str, Recipe] = {}
-    for molecule, kinds in (("LiH", ("replay", "rewritten", "forward")), ("CH4", ("replay", "rewritten"))):
-        for model in ("ferminet", "paulinet", "psiformer", "orbformer"):
-            for kind in kinds:
-                found[f"{model}-{molecule}-{kind}"] = _energy_of(model, molecule, kind, SMALL_WALKERS, "tiny")
+    for model in ("ferminet", "paulinet", "psiformer", "orbformer"):
+        for kind in ("replay", "rewritten", "forward"):
+            found[f"{model}-LiH-{kind}"] = _energy_of(model, "LiH", kind)
+    for kind in ("replay", "rewritten"):
+        found[f"ferminet-CH4-{kind}"] = _energy_of("ferminet", "CH4", kind)
     for name, (form, network, whose) in ENERGIES.items():
         about = f"kinetic energy of a small {network} network, {whose}; 64 walkers"
         found[name] = Recipe("energy", about, partial(energy, form, network))
@@ -194,24 +202,15 @@ def recipes() -> dict[str, Recipe]:
     for name, (about, draws) in REGRESSIONS.items():
         drawn = partial(draws_of_regression, draws)
         found[name] = Recipe("regression", about, partial(of_regression, name), None, drawn)
-    for model in ("ferminet",):
-        for kind in ("replay", "rewritten"):
-            found[f"{model}-CH4-{kind}-w1024"] = _energy_of(model, "CH4", kind, LARGE_WALKERS, "full")
     return found
 
 
-def _energy_of(model: str, molecule: str, kind: str, walkers: int, size: str) -> Recipe:
-    about = f"local energy of {model} ({size}), {molecule}, {walkers:,} walkers: {HOW[kind]}"
-    made = (
-        partial(rewritten, model, molecule, walkers, size)
-        if kind == "rewritten"
-        else partial(lowered, model, molecule, kind, walkers, size)
-    )
+def _energy_of(model: str, molecule: str, kind: str) -> Recipe:
+    about = f"local energy of {model} ({SIZE}), {molecule}, {WALKERS:,} walkers: {HOW[kind]}"
+    made = partial(rewritten, model, molecule) if kind == "rewritten" else partial(lowered, model, molecule, kind)
     original = None if kind == "replay" else f"{model}-{molecule}-replay"
-    why = (
-        "" if size == "tiny" else f"of paper size: the outputs are those of {model}-{molecule}-{kind}, at a small size"
-    )
-    return Recipe("nnvmc", about, made, original, weights_and_walkers, why)
+    licence = WITH_FOLX if kind == "forward" else OWN_LICENCE
+    return Recipe("nnvmc", about, made, original, weights_and_walkers, licence=licence)
 
 
 def text_of(program: Program) -> str:
@@ -293,6 +292,10 @@ def make(
     name: str, recipe: Recipe, folder: Path, old: CorpusProgram | None, known: dict[str, CorpusProgram]
 ) -> CorpusProgram:
     """Lower it, write its files, compute its references; launches of the same text are kept."""
+    if recipe.original is not None and recipe.original not in known:
+        raise SystemExit(
+            f"{name}: its reference is that of {recipe.original}; make that too: --only {recipe.original} {name}"
+        )
     text = text_of(recipe.made())
     program = Program.of_foreign_bytes(text.encode(), folder / f"{name}.mlir", name=name)
     inputs = specs(program, recipe)
@@ -303,7 +306,16 @@ def make(
     digest = hashlib.sha256(text.encode()).hexdigest()
     expected = old.expected if old is not None and old.digest == digest else {}
     found = CorpusProgram(
-        name, recipe.group, recipe.about, program.ops, digest, inputs, outputs, recipe.why_no_outputs, expected
+        name=name,
+        group=recipe.group,
+        about=recipe.about,
+        licence=recipe.licence,
+        ops=program.ops,
+        digest=digest,
+        inputs=inputs,
+        outputs=outputs,
+        why_no_outputs=recipe.why_no_outputs,
+        expected=expected,
     )
     said = outputs_of(program, found)
     if outputs is not None and said.verdict != "equal":
@@ -331,7 +343,7 @@ def record(corpus: Corpus, names: Sequence[str], asked: Sequence[str], target_na
             found = compiled_counts(corpus.program(one), target, where, cache=default_cache())
             print(f"{name} by JAX {version}: {found.to_json()}", flush=True)
             by_target = {**one.expected.get(target_name, {}), version: found}
-            ordered = dict(sorted(by_target.items(), key=lambda item: tuple(map(int, item[0].split(".")))))
+            ordered = dict(sorted(by_target.items(), key=lambda item: numbers(item[0])))
             new = replace(one, expected={**one.expected, target_name: ordered})
             corpus = replace(corpus, programs=tuple(new if old.name == name else old for old in corpus.programs))
             write(corpus)
@@ -361,37 +373,39 @@ def write(corpus: Corpus) -> None:
     write_whole(corpus.folder / MANIFEST, f'{{\n {head},\n "programs": [\n{listed}\n ]\n}}\n')
 
 
-def chosen(given: Sequence[str] | None, all_names: Sequence[str]) -> Iterator[str]:
-    for name in all_names:
-        if given is None or name in given:
-            yield name
+def chosen(given: Sequence[str] | None, all_names: Sequence[str]) -> list[str]:
+    """The names that were given, in the order of all; all if none were. SystemExit for an unknown one."""
+    for name in given or ():
+        if name not in all_names:
+            raise SystemExit(str(unknown("program", name, all_names)))
+    return [name for name in all_names if given is None or name in given]
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=ROOT / "studies" / "corpus")
     parser.add_argument("--only", nargs="+")
     parser.add_argument("--texts", action="store_true")
     parser.add_argument("--jax", default="")
     parser.add_argument("--target", default="a100")
-    given = parser.parse_args()
+    given = parser.parse_args(words)
+    if not given.texts and not given.jax:
+        parser.error("nothing to do: name --texts, --jax or both")
+    everything = recipes()
+    names = chosen(given.only, list(everything))
+    asked = parse_versions(given.jax) if given.jax else ()
     given.folder.mkdir(parents=True, exist_ok=True)
     there = (given.folder / MANIFEST).exists()
     corpus = Corpus.read(given.folder) if there else Corpus(given.folder, {}, ())
-    everything = recipes()
     known = {one.name: one for one in corpus.programs}
-    for name in chosen(given.only, list(everything) if given.texts else []):
+    for name in names if given.texts else []:
         known[name] = make(name, everything[name], given.folder, known.get(name), known)
         ordered = tuple(known[one] for one in everything if one in known)
         corpus = Corpus(given.folder, {}, ordered)
         write(corpus)
-    if given.jax:
-        record(
-            corpus,
-            list(chosen(given.only, [one.name for one in corpus.programs])),
-            parse_versions(given.jax),
-            given.target,
-        )
+    if given.only and (absent := [name for name in names if name not in known]):
+        raise SystemExit(f"{given.folder}: has no {', '.join(absent)}; make it with --texts")
+    record(corpus, [name for name in names if name in known], asked, given.target)
 
 
 if __name__ == "__main__":

@@ -147,7 +147,7 @@ def _is_own(path: Path, own: Sequence[str]) -> bool:
 def _is_marked(path: Path, format: str) -> bool:
     try:
         content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(content, dict) and str(content.get("format", "")).startswith(format)
 

@@ -29,9 +29,10 @@ from fusionlab.equivalence.samples import Sample, require_fitting, sample_of
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo import lowering
-from fusionlab.hlo.cost import program_cost
+from fusionlab.hlo.cost import Cost, program_cost
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.footprint import Footprint, footprint, peak_bytes
+from fusionlab.ledger.launch_rows import LaunchRow
 from fusionlab.ledger.time.model import LAUNCH_US, pair_error_of, roofline_us, with_time_by_rows
 from fusionlab.passes.catalogue import is_own
 from fusionlab.passes.interface import (
@@ -287,7 +288,7 @@ class CandidateCosts:
             rows = (*(row.launch for row in table.rows), *table.without_code)
             over = over_fusions(made.target, table.rows, Findings(made.module))
         return KernelFigures(
-            model_us=sum(row.model_us or 0.0 for row in rows),
+            model_us=sum(_at_least_us(row, made.target) for row in rows),
             peak_bytes=peak_bytes(made.memory),
             dynamic_launches=sum(row.dynamic_launches for row in rows),
             overfused=tuple(
@@ -299,7 +300,7 @@ class CandidateCosts:
                 )
                 for one in over
             ),
-            pair_error=pair_error_of(row.model_source for row in rows),
+            pair_error=pair_error_of(row for row in rows if row.dynamic_launches),
         )
 
     @contextlib.contextmanager
@@ -308,6 +309,14 @@ class CandidateCosts:
         self.given.progress(f"rewrite: compiling a candidate ({candidate.ops:,} ops) for its {what}")
         yield
         self.seconds += time.perf_counter() - started
+
+
+def _at_least_us(row: LaunchRow, target: Target) -> float:
+    """The modelled time of a launch site's runs; without one its roofline: what is not known is not free."""
+    if row.model_us is not None:
+        return row.model_us
+    cost = Cost(flops=row.flops, tf32_flops=row.tf32_flops)
+    return roofline_us(target, cost, row.bytes, row.dynamic_launches) or row.dynamic_launches * LAUNCH_US
 
 
 def rewrite(

@@ -58,11 +58,12 @@ def counted(count: int, one: str, many: str) -> str:
     return f"{count:,} {one if count == 1 else many}"
 
 
-def time_words(us: float) -> str:
-    """Microseconds in the unit that fits: ``12.0 us``, ``1.25 ms``, ``80.0 ns``."""
+def time_words(us: float, *, at_least: bool = False) -> str:
+    """Microseconds in the unit that fits: ``12.0 us``, ``1.25 ms``, ``80.0 ns``; ``>=`` before a lower bound."""
+    bound = ">=" if at_least else ""
     if 0 < abs(us) < _LEAST_US:
-        return f"{us * 1e3:,.1f} ns"
-    return f"{us / 1e3:,.2f} ms" if abs(us) >= 1e3 else f"{us:,.1f} us"
+        return f"{bound}{us * 1e3:,.1f} ns"
+    return f"{bound}{us / 1e3:,.2f} ms" if abs(us) >= 1e3 else f"{bound}{us:,.1f} us"
 
 
 def in_unit(value: float, units: Sequence[Unit], smallest: str) -> str:

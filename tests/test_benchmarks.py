@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fusionlab.corpus.manifest import Corpus
+from fusionlab.corpus.manifest import Corpus, ExpectedCompile
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.time.constants import (
     ESTIMATED_FAMILIES,
@@ -23,6 +23,8 @@ from fusionlab.ledger.time.constants import (
     PRODUCTS,
     PROGRAM_ERROR,
 )
+from fusionlab.versions.environments import JaxEnvironment
+from tests.corpus.small import write_small_corpus
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
@@ -497,6 +499,62 @@ def test_a_claim_that_only_the_older_version_confirms_is_shown(module, of_paper)
             sides[paper.OLD_JAX] = {**old, "temp_bytes": 4 * old["temp_bytes"]}
     (line,) = [one for one in paper.page(record).splitlines() if "training holds more memory" in one]
     assert line.endswith("| **shown** |")
+
+
+def test_a_row_of_other_sources_is_measured_again(module):
+    paper = module("paper_versions")
+    current, other = ({paper.TODAY: {"sources": digest}} for digest in (paper.sources_digest(), "0"))
+    known = {"a": current, "b": other, "c": {"failed": "no"}, "d": {"0.4.35": {}}}
+    assert paper.missing("abcde", known) == ["b", "d", "e"]
+
+
+def test_the_page_of_versions_is_that_of_its_record(module):
+    paper = module("paper_versions")
+    record = paper.read_record(FOLDER.parent / "studies" / "paper-versions.json", "")
+    if paper.TODAY not in record["versions"]:
+        pytest.skip("the record is of another version of JAX")
+    assert paper.page(record) == (FOLDER.parent / "studies" / "paper-versions.md").read_text()
+
+
+def test_the_recipes_of_the_corpus_are_its_programs(module):
+    made = module("corpus").recipes()
+    kept = Corpus.read(FOLDER.parent / "studies" / "corpus").programs
+    assert list(made) == [one.name for one in kept]
+    for one in kept:
+        recipe = made[one.name]
+        assert (recipe.group, recipe.about, recipe.licence) == (one.group, one.about, one.licence)
+    assert len(made) == 38
+
+
+def test_the_corpus_of_an_unknown_name_is_refused(module, tmp_path):
+    made = module("corpus")
+    assert made.chosen(["pinn", "cholesky"], ["cholesky", "phases", "pinn"]) == ["cholesky", "pinn"]
+    with pytest.raises(SystemExit, match="unknown program 'pin'; did you mean: pinn"):
+        made.main(["--folder", str(tmp_path / "c"), "--only", "pin", "--jax", "0.10.2"])
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(SystemExit, match="has no pinn; make it with --texts"):
+        made.main(["--folder", str(tmp_path / "c"), "--only", "pinn", "--jax", "0.10.2"])
+    with pytest.raises(SystemExit, match="2"):
+        made.main(["--folder", str(tmp_path / "c"), "--only", "pinn"])
+
+
+def test_a_reference_of_a_program_that_is_not_there_is_refused(module, tmp_path):
+    made = module("corpus")
+    name = "ferminet-LiH-rewritten"
+    with pytest.raises(SystemExit, match=f"make that too: --only ferminet-LiH-replay {name}"):
+        made.make(name, made.recipes()[name], tmp_path, None, {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_launches_by_a_nightly_are_ordered_and_recorded(module, tmp_path, monkeypatch):
+    made = module("corpus")
+    found = ExpectedCompile({"launches": 2, "copies": 0, "temp_bytes": 256})
+    monkeypatch.setattr(made, "environment", lambda version, progress: JaxEnvironment(version, tmp_path))
+    monkeypatch.setattr(made, "compiled_counts", lambda *given, **options: found)
+    corpus = write_small_corpus(tmp_path)
+    made.record(corpus, ["small"], ["0.11.0.dev20260101", "0.4.35", "0.10.2"], "a100")
+    (one,) = Corpus.read(tmp_path).programs
+    assert list(one.expected["a100"]) == ["0.4.35", "0.10.2", "0.11.0.dev20260101"]
 
 
 @pytest.mark.slow

@@ -119,7 +119,7 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["kept.md"]
 
 
-@pytest.mark.parametrize("mark", [None, "", "[]", '{"format": "theirs-1"}'])
+@pytest.mark.parametrize("mark", [None, "", "[]", pytest.param("[" * 100_000, id="deep"), '{"format": "theirs-1"}'])
 def test_names_alone_make_no_folder_ours(tmp_path, mark):
     folder = tmp_path / "study"
     folder.mkdir()

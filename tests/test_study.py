@@ -1,6 +1,7 @@
 """The line of a study: a pass that makes a program worse on the target is undone, and the others stay."""
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -9,6 +10,7 @@ import fusionlab.study
 from fusionlab.codegen.targets import load_target
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import CompileError
+from fusionlab.ledger.time.model import LAUNCH_US
 from fusionlab.passes.interface import Applied, Declined, Figures, Pass, Result
 from fusionlab.study import CandidateCosts, Circumstances, Undone, study, undo_worse
 
@@ -45,6 +47,13 @@ def test_modelled_time_counts_instead_of_flops():
     before = figures(10, us=50.0)
     assert figures(11, flops=1.0, us=50.0).why_worse_than(before).endswith("temp memory nor modelled time fall")
     assert figures(11, us=49.0).why_worse_than(before) == ""
+
+
+@pytest.mark.parametrize(("model_us", "expected"), [(7.0, 7.0), (None, 2000 / 1.555e6 + 2 * LAUNCH_US)])
+def test_a_launch_without_a_model_takes_its_roofline(model_us, expected):
+    """2 kB at 1,555 GB/s (1.555e6 bytes/us), twice launched: it is not free."""
+    row = SimpleNamespace(model_us=model_us, flops=0, tf32_flops=0, bytes=2000, dynamic_launches=2)
+    assert fusionlab.study._at_least_us(row, load_target("a100")) == pytest.approx(expected, rel=1e-3)
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,7 @@ def clusters(
         "staged": is_staged(rows),
         "model_us": whole.model_us,
         "unmodelled_us_launches": whole.unmodelled_us_launches,
+        "at_least_us_launches": whole.at_least_us_launches,
         "notes": list(made.notes),
         "launch_clusters": found,
         "op_clusters": [{**one.to_json(), "units": len(one.units)} for one in ops],
@@ -167,7 +168,8 @@ def _print_launches(document: dict[str, Any], most: int, console: Console) -> No
     known = [max(0.0, one[gain_us]) for one in found if one[gain_us] is not None]
     gain = time_words(sum(known)) if known or not found else UNKNOWN
     all_us = document["model_us"]
-    of = UNKNOWN if all_us is None else ">=" * (document["unmodelled_us_launches"] > 0) + time_words(all_us)
+    at_least = document["unmodelled_us_launches"] > 0 or document["at_least_us_launches"] > 0
+    of = UNKNOWN if all_us is None else time_words(all_us, at_least=at_least)
     which = "all clusters" if len(known) == len(found) else f"the {len(known)} clusters of known time (of {len(found)})"
     how = "as one kernel: a launch, and the roofline of its boundary bytes and FLOPs"
     if document["criteria"] == "pim":

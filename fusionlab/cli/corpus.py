@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     Document = tuple[dict[str, Any], int]
 
 DEFAULT_CORPUS = "studies/corpus"
+OWN_LICENCE = "Apache-2.0"
+"""Of programs that were traced through no code of another project."""
+_COLUMNS = ("program", "launches", "copies", "temp", "compile", "outputs")
+_WIDTHS, _VERDICT_WIDTH = (8, 6, 9), len("not recorded")
+"""Of the figures of a row, where nothing differs, and of the verdict on its compile."""
 
 
 @click.command("corpus")
@@ -70,14 +75,18 @@ def _require_sense(action: str, on_command_line: dict[str, str]) -> None:
 
 def _list(corpus: Corpus, programs: tuple[CorpusProgram, ...], console: Console) -> Document:
     from fusionlab.report.tables import note, print_rows
+    from fusionlab.units import counted
 
     columns = ("program", "what it is", "ops", "outputs", "recorded")
     rows = [
         (one.name, one.about, f"{one.ops:,}", "yes" if one.outputs is not None else "no", _recorded(one))
         for one in programs
     ]
-    print_rows(f"{len(programs)} programs in {corpus.folder}", columns, rows, console, words=2)
+    title = f"{counted(len(programs), 'program', 'programs')} in {corpus.folder}"
+    print_rows(title, columns, rows, console, words=2)
     for one in programs:
+        if one.licence != OWN_LICENCE:
+            note(console, f"{one.name}: licence: {one.licence}")
         if one.why_no_outputs:
             note(console, f"{one.name}: no outputs: {one.why_no_outputs}")
     return _document("list", corpus, programs=[one.to_json() for one in programs]), exit_code([])
@@ -90,9 +99,11 @@ def _recorded(one: CorpusProgram) -> str:
 
 def _export(corpus: Corpus, programs: tuple[CorpusProgram, ...], out: str, console: Console) -> Document:
     from fusionlab.corpus.unpacking import unpack
+    from fusionlab.units import counted
 
     names = unpack(corpus, programs, Path(out))
-    console.print(f"written: {len(names)} files of {len(programs)} programs in {out}", soft_wrap=True, markup=False)
+    said = f"{counted(len(names), 'file', 'files')} of {counted(len(programs), 'program', 'programs')}"
+    console.print(f"written: {said} in {out}", soft_wrap=True, markup=False)
     return _document("export", corpus, files=[str(Path(out) / name) for name in names]), exit_code([])
 
 
@@ -115,18 +126,25 @@ def _run(
     if chosen.kind != "cuda":
         raise InputError(f"target {chosen.name}: the corpus is for a GPU with a spec, such as a100")
     cache = None if no_cache else default_cache()
+    outputs_jax = _version(None)
+    width = max((len(one.name) for one in programs), default=0)
+    rows: list[CorpusRow] = []
     try:
-        rows = list(run(corpus, programs, chosen, jax_version, cache=cache, progress=progress))
+        for row in run(corpus, programs, chosen, jax_version, cache=cache, progress=progress):
+            if not rows:
+                console.print(_line(width, _COLUMNS), style="bold", soft_wrap=True, markup=False)
+            rows.append(row)
+            _print_row(row, width, console)
     except NoEnvironment as error:
         raise InputError(str(error)) from None
     wrong = [row for row in rows if row.is_wrong]
-    console.print(_verdict(rows, chosen.name, jax_version), style="bold", soft_wrap=True, markup=False)
-    _print_rows(rows, console)
+    console.print(_verdict(rows, chosen.name, jax_version, outputs_jax), style="bold", soft_wrap=True, markup=False)
     document = _document(
         "run",
         corpus,
         target=chosen.name,
         jax=jax_version,
+        outputs_jax=outputs_jax,
         rows=[row.to_json() for row in rows],
         wrong=[row.name for row in wrong],
     )
@@ -145,23 +163,26 @@ def _version(asked: str | None) -> str:
     return found[0]
 
 
-def _verdict(rows: list[CorpusRow], target: str, version: str) -> str:
+def _verdict(rows: list[CorpusRow], target: str, version: str, outputs_version: str) -> str:
+    from fusionlab.units import counted
+
     wrong = [row.name for row in rows if row.is_wrong]
     known = sum(row.expected is not None for row in rows)
     ran = sum(row.outputs.verdict == "equal" for row in rows)
-    head = f"{len(rows)} programs on {target}, JAX {version}"
+    head = f"{counted(len(rows), 'program', 'programs')} on {target}, JAX {version} (outputs: JAX {outputs_version})"
     if wrong:
         more = f" and {len(wrong) - 4} more" if len(wrong) > 4 else ""
-        return f"{head}: {len(wrong)} differ: {', '.join(wrong[:4])}{more}"
+        return f"{head}: {counted(len(wrong), 'differs', 'differ')}: {', '.join(wrong[:4])}{more}"
     return f"{head}: nothing differs ({known} with recorded launches, {ran} with equal outputs)"
 
 
-def _print_rows(rows: list[CorpusRow], console: Console) -> None:
+def _print_row(row: CorpusRow, width: int, console: Console) -> None:
+    """A row with the reasons below it."""
     from fusionlab.bytesize import size_words
     from fusionlab.corpus.manifest import COUNTS
-    from fusionlab.report.tables import note, print_rows
+    from fusionlab.report.tables import note
 
-    def pair(row: CorpusRow, name: str) -> str:
+    def pair(name: str) -> str:
         words = size_words if name == "temp_bytes" else "{:,}".format
         new = row.found.counts.get(name)
         old = None if row.expected is None else row.expected.counts.get(name)
@@ -169,14 +190,19 @@ def _print_rows(rows: list[CorpusRow], console: Console) -> None:
             return "-"
         return words(new) if old is None or old == new else f"{words(new)} (was {words(old)})"
 
-    table = [(row.name, *(pair(row, name) for name in COUNTS), row.verdict, row.outputs.verdict) for row in rows]
-    columns = ("program", "launches", "copies", "temp", "compile", "outputs")
-    print_rows("", columns, table, console, words=1)
-    for row in rows:
-        for reason in filter(None, (row.found.reason, row.outputs.reason)):
-            note(console, f"{row.name}: {reason}")
+    cells = (row.name, *map(pair, COUNTS), row.verdict, row.outputs.verdict)
+    console.print(_line(width, cells), soft_wrap=True, markup=False)
+    for reason in filter(None, (row.found.reason, row.outputs.reason)):
+        note(console, f"{row.name}: {reason}")
+
+
+def _line(width: int, cells: Sequence[str]) -> str:
+    """A line of the table, which is printed as it grows: the name left, the figures right, the verdicts left."""
+    name, *figures, compiled, outputs = cells
+    padded = (f"{figure:>{room}}" for figure, room in zip(figures, _WIDTHS, strict=True))
+    return "  ".join((f"{name:<{width}}", *padded, f"{compiled:<{_VERDICT_WIDTH}}", outputs))
 
 
 def _document(action: str, corpus: Corpus, **fields: Any) -> dict[str, Any]:
-    every: dict[str, Any] = {"programs": None, "files": None, "jax": None, "rows": None, "wrong": None}
+    every = dict.fromkeys(("programs", "files", "jax", "outputs_jax", "rows", "wrong"))
     return {"action": action, "corpus": str(corpus.folder), "licence": corpus.head.get("licence"), **every, **fields}

@@ -155,7 +155,7 @@ def _verdict(where: str, families: Sequence[Point]) -> str:
         bounds[one.bound] = bounds.get(one.bound, 0.0) + (one.model_us or 0.0)
     most = max(bounds, key=lambda bound: bounds[bound], default="")
     bound = f"; bound by {most} for {bounds[most] / whole.model_us:.0%} of it" if most and whole.model_us else ""
-    return f"{where}: {time_words(whole.model_us)} (model) in {launches}{bound}"
+    return f"{where}: {time_words(whole.model_us, at_least=whole.is_lower_bound)} (model) in {launches}{bound}"
 
 
 def _measured(peak_tflops: float | None, bandwidth_gb_s: float | None) -> Ceilings | None:
@@ -227,9 +227,7 @@ def _print_points(title: str, heads: Mapping[str, str], points: Sequence[Point],
         flop[0]: number("flops", 2, flop[1]),
         byte[0]: number("bytes", 3, byte[1]),
         "FLOP/byte": number("intensity_flop_per_byte", 3),
-        f"model {time[0]}": lambda one: milliseconds(
-            one.model_us, incomplete=one.unmodelled_us_launches > 0, per=time[1]
-        ),
+        f"model {time[0]}": lambda one: milliseconds(one.model_us, incomplete=one.is_lower_bound, per=time[1]),
         "share": number("model_share", spec=".1%"),
         rate[0]: number("model_flops_per_s", 1, rate[1]),
         "of roof": number("roof_share", spec=".0%"),

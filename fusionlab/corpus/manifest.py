@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,11 @@ from typing import Any
 from fusionlab.corpus.references import InputSpec, OutputDigest
 from fusionlab.errors import InputError, unknown
 from fusionlab.files import MOST_BYTES, read_file
+from fusionlab.hlo.ops import NUMPY
 from fusionlab.hlo.program import Program
+from fusionlab.units import counted
 
-SCHEMA = "fusionlab-corpus-1"
+SCHEMA = "fusionlab-corpus-manifest-1"
 MANIFEST = "manifest.json"
 TEXT, ARTIFACT = ".mlir.gz", ".mlirbc.gz"
 COUNTS = ("launches", "copies", "temp_bytes")
@@ -43,7 +45,7 @@ class ExpectedCompile:
 
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> ExpectedCompile:
-        """The inverse; KeyError or ValueError for anything else."""
+        """The inverse; KeyError, ValueError or OverflowError for anything else."""
         if "reason" in found:
             return ExpectedCompile(reason=str(found["reason"]))
         return ExpectedCompile({name: int(found[name]) for name in COUNTS})
@@ -56,11 +58,12 @@ Expected = Mapping[str, Mapping[str, ExpectedCompile]]
 @dataclass(frozen=True)
 class CorpusProgram:
     """One program: ``digest`` is the SHA-256 of its text, ``outputs`` are None where no reference was computed
-    (``why_no_outputs``)."""
+    (``why_no_outputs``); ``licence`` also names other projects whose code was traced."""
 
     name: str
     group: str
     about: str
+    licence: str
     ops: int
     digest: str
     inputs: tuple[InputSpec, ...]
@@ -82,6 +85,7 @@ class CorpusProgram:
             "name": self.name,
             "group": self.group,
             "about": self.about,
+            "licence": self.licence,
             "stablehlo_ops": self.ops,
             "sha256": self.digest,
             "inputs": [asdict(one) for one in self.inputs],
@@ -92,7 +96,7 @@ class CorpusProgram:
 
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> CorpusProgram:
-        """The inverse; KeyError, TypeError or ValueError for anything else."""
+        """The inverse; KeyError, TypeError, ValueError or OverflowError for anything else."""
         name = found["name"]
         if not isinstance(name, str) or _NAME.fullmatch(name) is None:
             raise ValueError(f"{name!r} is no name of a program")
@@ -101,6 +105,7 @@ class CorpusProgram:
             name=name,
             group=str(found["group"]),
             about=str(found["about"]),
+            licence=str(found["licence"]),
             ops=int(found["stablehlo_ops"]),
             digest=str(found["sha256"]),
             inputs=tuple(map(InputSpec.from_json, found["inputs"])),
@@ -129,11 +134,14 @@ class Corpus:
             raise InputError(f"{path}: there is no such file; {_ABSENT_FOLDER}")
         try:
             found = json.loads(read_file(path))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{path}: not JSON: {error}") from None
         if not isinstance(found, dict) or found.get("schema") != SCHEMA:
             raise InputError(f"{path}: not the manifest of a corpus (schema {SCHEMA})")
         head = {name: value for name, value in found.items() if name != "programs"}
+        for name, value in head.items():
+            if not isinstance(value, str):
+                raise InputError(f"{path}: field {name} is not text")
         return Corpus(folder, head, tuple(_programs(path, found.get("programs"))))
 
     def select(self, names: Iterable[str]) -> tuple[CorpusProgram, ...]:
@@ -157,9 +165,14 @@ class Corpus:
         return self._read(program, ARTIFACT)[1]
 
     def program(self, program: CorpusProgram) -> Program:
-        """The text as a Program with the name in the corpus."""
+        """The text as a Program with the name in the corpus; InputError also where it takes other inputs."""
         path = self.folder / f"{program.name}{TEXT}"
-        return Program.of_foreign_bytes(self.text(program), path, name=program.name)
+        found = Program.of_foreign_bytes(self.text(program), path, name=program.name)
+        takes = [(type_.shape, str(NUMPY.get(type_.dtype, type_.dtype))) for type_ in found.inputs]
+        listed = [(spec.shape, spec.dtype) for spec in program.inputs]
+        if takes != listed:
+            raise InputError(f"{path}: {_difference(takes, listed)}")
+        return found
 
     def _read(self, program: CorpusProgram, suffix: str) -> tuple[Path, bytes]:
         """The path and the content, which an export has as it is."""
@@ -180,12 +193,25 @@ def _programs(path: Path, entries: Any) -> Iterator[CorpusProgram]:
     for number, entry in enumerate(entries):
         try:
             found = CorpusProgram.from_json(entry)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             raise InputError(f"{path}: program {number}: lacks a field, or one is of another form: {error!r}") from None
         if found.name in names:
             raise InputError(f"{path}: {found.name} is there twice")
         names.add(found.name)
         yield found
+
+
+_Typed = tuple[tuple[int, ...], str]
+"""Shape and dtype of an argument."""
+
+
+def _difference(takes: Sequence[_Typed], listed: Sequence[_Typed]) -> str:
+    """Where the inputs of a program are others than those of the manifest."""
+    if len(takes) != len(listed):
+        return f"takes {counted(len(takes), 'argument', 'arguments')}, and the manifest has {len(listed)}"
+    number = next(number for number, pair in enumerate(zip(takes, listed, strict=True)) if pair[0] != pair[1])
+    (shape, dtype), (listed_shape, listed_dtype) = takes[number], listed[number]
+    return f"argument {number} is {dtype} {list(shape)}; the manifest says {listed_dtype} {list(listed_shape)}"
 
 
 def _unpacked(path: Path) -> bytes:

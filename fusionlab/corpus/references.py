@@ -14,8 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from fusionlab.hlo.ops import NUMPY
+
 DRAWS = ("normal", "uniform", "integers")
 MOST_VALUES = 16
+_MOST_ELEMENTS = 2**27
+"""Of an array: 1 GiB of the float64 numbers that are drawn."""
+_MOST_AXES = 32
+_MOST_INTEGER = 2**63
+_DTYPES = frozenset(map(str, NUMPY.values()))
 _ROUNDING = 1e-9
 """The relative difference of two sums of the same elements in another order."""
 
@@ -43,13 +50,13 @@ class InputSpec:
 
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> InputSpec:
-        """An entry of the manifest; KeyError, TypeError or ValueError for anything else."""
-        np.dtype(found["dtype"])
+        """An entry of the manifest; KeyError, TypeError, ValueError or OverflowError for anything else."""
         if found["draw"] not in DRAWS:
             raise ValueError(f"draw {found['draw']!r}: none of {', '.join(DRAWS)}")
-        shape = tuple(map(int, found["shape"]))
-        numbers = float(found["low"]), float(found["high"])
-        return InputSpec(str(found["name"]), shape, str(found["dtype"]), str(found["draw"]), *numbers)
+        low, high = float(found["low"]), float(found["high"])
+        _require_draw(found["draw"], low, high)
+        shape, dtype = _shape(found["shape"]), _dtype(found["dtype"])
+        return InputSpec(str(found["name"]), shape, dtype, found["draw"], low, high)
 
 
 @dataclass(frozen=True)
@@ -91,14 +98,41 @@ class OutputDigest:
 
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> OutputDigest:
-        """An entry of the manifest; KeyError, TypeError or ValueError for anything else."""
+        """An entry of the manifest; KeyError, TypeError, ValueError or OverflowError for anything else."""
         at, values = tuple(map(int, found["at"])), tuple(map(float, found["values"]))
-        shape = tuple(map(int, found["shape"]))
-        count = math.prod(shape) * (2 if np.issubdtype(found["dtype"], np.complexfloating) else 1)
+        shape, dtype = _shape(found["shape"]), _dtype(found["dtype"])
+        count = math.prod(shape) * (2 if np.issubdtype(dtype, np.complexfloating) else 1)
         if len(at) != len(values) or any(not 0 <= one < count for one in at):
             raise ValueError("an output has other positions than values")
         tolerance, mean, rms = (float(found[name]) for name in ("tolerance", "mean", "rms"))
-        return OutputDigest(shape, str(found["dtype"]), tolerance, mean, rms, at, values)
+        if not 0 <= tolerance < math.inf or not np.isfinite([mean, rms, *values]).all():
+            raise ValueError("a figure of an output is not finite, or its tolerance is negative")
+        return OutputDigest(shape, dtype, tolerance, mean, rms, at, values)
+
+
+def _shape(found: Any) -> tuple[int, ...]:
+    if not isinstance(found, list) or len(found) > _MOST_AXES or any(type(one) is not int or one < 0 for one in found):
+        raise ValueError(f"shape {found!r:.80}: no list of at most {_MOST_AXES} sizes")
+    if math.prod(max(size, 1) for size in found) > _MOST_ELEMENTS:
+        raise ValueError(f"shape {found!r:.80}: more than {_MOST_ELEMENTS:,} elements")
+    return tuple(found)
+
+
+def _dtype(found: Any) -> str:
+    if found not in _DTYPES:
+        raise ValueError(f"dtype {found!r:.80}: none of {', '.join(sorted(_DTYPES))}")
+    return str(found)
+
+
+def _require_draw(draw: str, low: float, high: float) -> None:
+    """ValueError unless NumPy can draw by these parameters."""
+    if draw == "normal":
+        if not (math.isfinite(low) and 0 <= high < math.inf):
+            raise ValueError(f"normal, mean {low} and deviation {high}: finite, and no negative deviation")
+    elif not (low < high and math.isfinite(high - low)):
+        raise ValueError(f"{draw} from {low} to {high}: finite, and the least below the most")
+    elif draw == "integers" and not all(end.is_integer() and abs(end) <= _MOST_INTEGER for end in (low, high)):
+        raise ValueError(f"integers from {low} to {high}: whole numbers of 64 bits")
 
 
 def _flat(array: np.ndarray) -> np.ndarray:

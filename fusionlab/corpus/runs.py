@@ -84,10 +84,14 @@ def run(
     """The rows of ``programs``, one after the other: compiled by JAX ``version`` for ``target``, and run on the CPU by
     the JAX of this process.
 
-    NoEnvironment: that version cannot be had. InputError: a file of the corpus is damaged.
+    NoEnvironment: that version cannot be had. InputError: a text of the corpus is damaged, which is known before the
+    first row, or takes other inputs than the manifest says.
     """
+    chosen = tuple(programs)
+    for one in chosen:
+        corpus.text(one)
     where = environment(version, progress)
-    for one in programs:
+    for one in chosen:
         program = corpus.program(one)
         progress(f"compile: {one.name} ({program.ops:,} ops) for {target.name} by JAX {version}")
         found = compiled_counts(program, target, where, cache=cache)

@@ -17,9 +17,9 @@ from fusionlab.device_code.kernel_rows import KernelRow, kernel_table
 from fusionlab.device_code.over_fusion import OverFusion, over_fusions
 from fusionlab.errors import InputError, unknown
 from fusionlab.facts.interface import Facts, require_code, table_lines
-from fusionlab.ledger.launch_rows import LaunchRow, lower_bounds_words
+from fusionlab.ledger.launch_rows import LaunchRow, Totals, lower_bounds_words, totals
 from fusionlab.ledger.roofline import distance_us, floor_us
-from fusionlab.ledger.time.model import Ceilings, ceilings_of, error_of, error_words
+from fusionlab.ledger.time.model import XLA, Ceilings, ceilings_of, error_of, error_words
 from fusionlab.report.tables import UNKNOWN, Cell, Table, milliseconds, shown
 from fusionlab.units import TIMES, counted, time_words, unit_for
 
@@ -82,6 +82,15 @@ class KernelFacts(Facts):
         times = [one.model_us for one in self.launches]
         return None if None in times else sum(one for one in times if one is not None)
 
+    @cached_property
+    def _totals(self) -> Totals:
+        """The sums over all launches."""
+        return totals(self.launches)
+
+    def _time_words(self, us: float) -> str:
+        """The time of all launches; ``>=`` where that of one is a lower bound."""
+        return time_words(us, at_least=self._totals.is_lower_bound)
+
     def floor_us(self, launch: LaunchRow) -> float | None:
         """The least that the roofs allow for all runs of a launch (``ledger.roofline``)."""
         return floor_us(launch, self.ceilings)
@@ -127,8 +136,8 @@ class KernelFacts(Facts):
 
     @property
     def model_error(self) -> float | None:
-        """The tested error of ``model_us``, as a share; None where XLA's own estimates are in it."""
-        return error_of(one.model_source for one in self.launches)
+        """The tested error of ``model_us``, as a share; None where estimates of XLA's or lower bounds are in it."""
+        return error_of(one for one in self.launches if one.dynamic_launches)
 
     @property
     def limit(self) -> str:
@@ -142,7 +151,7 @@ class KernelFacts(Facts):
             held += beyond
             names.append(one.name)
         most = ", ".join(names[:_NAMED]) + ", ..." * (len(names) > _NAMED)
-        said = f"{time_words(self.model_us)}{error_words(self.model_error)} by model; "
+        said = f"{self._time_words(self.model_us)}{error_words(self.model_error)} by model; "
         said += f"{time_words(self._floors_us)} if every kernel reached memory's or arithmetic's rate"
         return f"{said}; half of the distance: {counted(len(names), 'kernel', 'kernels')} ({most})" if names else said
 
@@ -153,7 +162,7 @@ class KernelFacts(Facts):
         if not found:
             return f"{where}: XLA fused no sum or product at a loss"
         lost = time_words(sum(one.lost_us for one in found))
-        whole = "" if self.model_us is None else f" of {time_words(self.model_us)}"
+        whole = "" if self.model_us is None else f" of {self._time_words(self.model_us)}"
         return f"{where}: {counted(len(found), 'kernel', 'kernels')} fused at a loss of at most {lost}{whole} (model)"
 
     @property
@@ -163,10 +172,11 @@ class KernelFacts(Facts):
 
     @property
     def _origin_of_times(self) -> str:
-        if self.model_error is None:
+        if any(one.model_source == XLA for one in self.launches):
             return "XLA's estimate where the list of launches does not say how many threads a kernel has"
         said = "by the code of kernels and the tiles of products, fitted on an H100"
-        return f"{said},{error_words(self.model_error)} for a program (docs/time-model.md)"
+        error = "" if self.model_error is None else f",{error_words(self.model_error)} for a program"
+        return f"{said}{error} (docs/time-model.md)"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -282,6 +292,7 @@ class KernelFacts(Facts):
             "assembler": self.assembler,
             "model_us": self.model_us,
             "model_error": self.model_error,
+            "at_least_us_launches": self._totals.at_least_us_launches,
             "floor_us": self._floors_us,
             "program_floor_us": self.program_floor_us,
             "distances": [{"name": one.name, "distance_us": beyond} for one, beyond in self.distances],

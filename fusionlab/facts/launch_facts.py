@@ -106,9 +106,10 @@ class LaunchFacts(Facts):
         record, found = self.record, self.totals
         said = [counted(found.dynamic_launches, "launch", "launches")]
         said += [counted(self.counts.dynamic_copies, "copy", "copies")]
-        sources = [row.model_source for row in self.rows if row.dynamic_launches]
-        error = "" if self.kernels is None else error_words(error_of(sources))
-        said += [] if found.model_us is None else [f"{time_words(found.model_us)}{error} (model)"]
+        run = [row for row in self.rows if row.dynamic_launches]
+        error = "" if self.kernels is None else error_words(error_of(run))
+        if found.model_us is not None:
+            said.append(f"{time_words(found.model_us, at_least=found.is_lower_bound)}{error} (model)")
         said += [] if record.temp_bytes is None else [f"{size_words(record.temp_bytes)} of temp memory"]
         if loops := self.counts.unknown_trip_loops:
             said[0] += f" at one trip of {counted(loops, 'loop', 'loops')} of unknown trip count"
@@ -299,5 +300,4 @@ def _flops_cell(found: Totals, name: str, per: float = 1) -> str:
 def time_cell(found: Totals | LaunchRow, per: float) -> str:
     """The modelled time in units of ``per`` microseconds; ``>=`` before a sum that lacks some launches, and before a
     lower bound."""
-    incomplete = found.is_lower_bound if isinstance(found, LaunchRow) else found.unmodelled_us_launches > 0
-    return milliseconds(found.model_us, incomplete=incomplete, per=per)
+    return milliseconds(found.model_us, incomplete=found.is_lower_bound, per=per)

@@ -102,10 +102,10 @@ class LaunchRow:
 class Totals:
     """Sums over rows.
 
-    ``model_us`` is None when no row has a time, and excludes ``unmodelled_us_launches`` when some have none.
-    ``attributed_launches`` carry phase, stage and role, some of them those of their readers; ``scoped_launches`` carry
-    a scope and ``sourced_launches`` a source line. ``unmodelled_bytes`` are bytes of launches with an op without a
-    FLOP rule.
+    ``model_us`` is None when no row has a time, and excludes ``unmodelled_us_launches`` when some have none; of
+    ``at_least_us_launches`` it has a lower bound. ``attributed_launches`` carry phase, stage and role, some of them
+    those of their readers; ``scoped_launches`` carry a scope and ``sourced_launches`` a source line.
+    ``unmodelled_bytes`` are bytes of launches with an op without a FLOP rule.
     """
 
     static_launches: int = 0
@@ -120,6 +120,7 @@ class Totals:
     tf32_flops: int = 0
     scoped_launches: int = 0
     sourced_launches: int = 0
+    at_least_us_launches: int = 0
 
     def __add__(self, other: Totals) -> Totals:
         counts = (one.name for one in dataclasses.fields(self) if one.name != "model_us")
@@ -131,6 +132,11 @@ class Totals:
     def intensity_flop_per_byte(self) -> float:
         """FLOPs per byte; 0 when no bytes move."""
         return self.flops / self.bytes if self.bytes else 0.0
+
+    @property
+    def is_lower_bound(self) -> bool:
+        """True if ``model_us`` lacks some launches, or has a lower bound of some."""
+        return self.unmodelled_us_launches > 0 or self.at_least_us_launches > 0
 
     def to_json(self) -> dict[str, Any]:
         """The fields by name, with the intensity."""
@@ -259,4 +265,5 @@ def totals_of(row: LaunchRow) -> Totals:
         tf32_flops=row.tf32_flops,
         scoped_launches=row.dynamic_launches if row.scope else 0,
         sourced_launches=row.dynamic_launches if row.source else 0,
+        at_least_us_launches=row.dynamic_launches if row.is_lower_bound else 0,
     )

@@ -25,7 +25,8 @@ from fusionlab.ledger.views import totals_by
 class Point:
     """One family, kernel or the whole program on the roofline; None where there are no ceilings or no time.
 
-    There is no rate and no share of the roof if the time excludes ``unmodelled_us_launches``.
+    There is no rate and no share of the roof if the time excludes ``unmodelled_us_launches``; it has a lower bound of
+    ``at_least_us_launches``.
 
     ``bound`` is the limit by the model: ``launch`` when launches are more than half of its time, else ``memory`` or
     ``compute`` by the longer of the two. ``roof_share`` is modelled over attainable FLOP/s; products that may use TF32
@@ -46,6 +47,12 @@ class Point:
     unmodelled_us_launches: int = 0
     scope: str = ""
     source: str = ""
+    at_least_us_launches: int = 0
+
+    @property
+    def is_lower_bound(self) -> bool:
+        """True if ``model_us`` lacks some launches, or has a lower bound of some."""
+        return self.unmodelled_us_launches > 0 or self.at_least_us_launches > 0
 
     def to_json(self) -> dict[str, Any]:
         """The fields by name."""
@@ -126,6 +133,7 @@ def _point(name: str, found: Totals, whole: Totals, ceilings: Ceilings | None) -
         roof_share=modelled / attainable if modelled and attainable else None,
         bound=_bound(found, ceilings),
         unmodelled_us_launches=found.unmodelled_us_launches,
+        at_least_us_launches=found.at_least_us_launches,
     )
 
 

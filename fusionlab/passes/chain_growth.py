@@ -21,7 +21,8 @@ class ChainGrowth(Generic[ChainT]):
     """A chain that grows from ``seed`` by the neighbours that ``may_belong``.
 
     ``make`` is what nodes, in program order, are as a chain with these outputs; NoChainError if they are none. Last ops
-    that make its ``cost`` greater are left to XLA.
+    that make its ``cost`` greater are left to XLA. ``refused`` are the neighbours that cannot be added, each with the
+    reason.
     """
 
     def __init__(
@@ -34,26 +35,27 @@ class ChainGrowth(Generic[ChainT]):
     ) -> None:
         self.block, self.seed, self.make, self.may_belong, self.cost = block, seed, make, may_belong, cost
         self.best = self._with({seed})
+        self.refused: dict[Node, str] = {}
 
     def chain(self) -> ChainT:
         """The chain when nothing can be added, without what XLA fuses with its readers."""
         grown = True
         while grown:  # what is refused once may fit when the chain has a stream
-            grown, refused = False, set[Node]()
-            while around := list(dict.fromkeys(self._around(refused))):
-                grown = self._add(around, refused) or grown
+            grown, self.refused = False, {}
+            while around := list(dict.fromkeys(self._around())):
+                grown = self._add(around) or grown
         return self._trimmed()
 
     def _with(self, nodes: set[Node]) -> ChainT:
         members = sorted(nodes, key=self.block.place.__getitem__)
         return self.make(members, outputs_of(members, self.block))
 
-    def _around(self, refused: set[Node]) -> Iterator[Node]:
+    def _around(self) -> Iterator[Node]:
         """Neighbours that may be added: readers, makers of what only the chain reads, contractions of what it reads."""
         inside = set(self.best.members)
 
         def is_new(node: Node | None) -> TypeGuard[Node]:
-            return node is not None and node not in inside and node not in refused and self.may_belong(node)
+            return node is not None and node not in inside and node not in self.refused and self.may_belong(node)
 
         for node in self.best.members:
             yield from filter(is_new, self.block.users.get(node.results[0], ()))
@@ -76,28 +78,30 @@ class ChainGrowth(Generic[ChainT]):
             elif user.op.strided:
                 yield from self._contractions_of(user.results[0])
 
-    def _add(self, nodes: Sequence[Node], refused: set[Node]) -> bool:
+    def _add(self, nodes: Sequence[Node]) -> bool:
         """Add ``nodes`` with what lies between, and perhaps with makers of their operands: all, else each half.
 
-        True if some were added; one that cannot be is ``refused`` then.
+        True if some were added; one that cannot be is ``refused``.
         """
         nodes = [node for node in nodes if node not in self.best.members]
         if not nodes:
             return False
         between = self.block.convex_hull({*self.best.members, *nodes})
+        reason = "an op that it cannot hold lies before it"
         for more in (between, self._with_makers(between, nodes)):
             if all(node is self.seed or self.may_belong(node) for node in more):
                 try:
                     self.best = self._with(more)
-                except NoChainError:
+                except NoChainError as error:
+                    reason = str(error)
                     continue
                 return True
         if len(nodes) == 1:
-            refused.add(nodes[0])
+            self.refused[nodes[0]] = reason
             return False
         half = len(nodes) // 2
-        first = self._add(nodes[:half], refused)
-        return self._add(nodes[half:], refused) or first
+        first = self._add(nodes[:half])
+        return self._add(nodes[half:]) or first
 
     def _with_makers(self, nodes: set[Node], readers: Sequence[Node]) -> set[Node]:
         """``nodes`` and the ops that make operands of ``readers`` and that nothing else reads, up to contractions."""

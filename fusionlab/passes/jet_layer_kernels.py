@@ -25,26 +25,33 @@ hopes: the bytes of all that is between the contraction and the layer's result, 
 A layer grows from its contraction by its neighbours, as a chain of ``dot-chain-kernels`` does, as long as every value
 is a vector of features, of all rows, of some or of none (``fusionlab.codegen.kernels.jet_layers``). It pays if it makes
 ``narrowest`` features or more of at most ``widest``, has at most ``most_rows`` rows, and writes about as much as its
-contraction does. With ``precision=tf32x3`` contractions in float32 are three of TF32 each, on tensor cores.
+contraction does. With ``precision=tf32x3`` contractions in float32 are three of TF32 each, on tensor cores; no check
+sees their rounding, as the event says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 from fusionlab.codegen.kernels.dot_chains.axes import Stream
 from fusionlab.codegen.kernels.dot_chains.chain import NoChainError
-from fusionlab.codegen.kernels.jet_layers.kernel import layer_kernel
-from fusionlab.codegen.kernels.jet_layers.layer import JetLayer, is_layer, jet_layer, may_follow, streams_of
+from fusionlab.codegen.kernels.jet_layers.kernel import is_in_float32, layer_kernel
+from fusionlab.codegen.kernels.jet_layers.layer import (
+    JetLayer,
+    is_layer,
+    jet_layer,
+    may_follow,
+    streams_of,
+    sum_over_rows,
+)
 from fusionlab.codegen.raising.splice import drop_dead
 from fusionlab.errors import InputError
 from fusionlab.hlo import ops
 from fusionlab.hlo.blocks import Block
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import Node, view_of
+from fusionlab.hlo.view import Node, Value, view_of
 from fusionlab.passes.chain_growth import ChainGrowth, put_kernel
 from fusionlab.passes.interface import Pass, Result, Setting
 from fusionlab.passes.kernel_order import order_behind
@@ -52,6 +59,7 @@ from fusionlab.passes.refusals import Ground, Refusal
 from fusionlab.passes.rewriting import Tally, blocks_to_rewrite, no_kernels
 
 _EXACT, _IN_THREE = "exact", "tf32x3"
+_KERNELS = "layers of jets became kernels"
 _MOST_WRITTEN = 1.5
 """Elements that a layer may write, for each that its contraction does."""
 
@@ -68,6 +76,9 @@ class JetLayerKernels(Pass):
     name: ClassVar[str] = "jet-layer-kernels"
 
     def __post_init__(self) -> None:
+        for option in ("narrowest", "widest", "most_rows"):
+            if getattr(self, option) < 1:
+                raise InputError(f"{self.name}: {option} must be at least 1, not {getattr(self, option)}")
         if self.precision not in (_EXACT, _IN_THREE):
             raise InputError(f"{self.name}: option precision: {self.precision!r} is neither {_EXACT} nor {_IN_THREE}")
 
@@ -80,9 +91,8 @@ class JetLayerKernels(Pass):
                 return Result(program, (barrier,))
             for look in blocks_to_rewrite(module):
                 self._rewrite(look, tally)
-        what = "layers of jets became kernels"
         otherwise = "no dot_general in the program contracts rows with a matrix"
-        return tally.result(program, module, self, what, otherwise, ops.DOT_GENERAL.mnemonic)
+        return tally.result(program, module, self, _KERNELS, otherwise, ops.DOT_GENERAL.mnemonic)
 
     def _rewrite(self, look: Callable[[], Block], tally: Tally) -> None:
         """Rewrite in the block that ``look`` returns, one layer at a time: each moves others."""
@@ -90,13 +100,21 @@ class JetLayerKernels(Pass):
         refused: list[tuple[Node, Refusal]] = []
         symbols: list[str] = []
         while (layer := self._next(look().data_flow(), refused)) is not None:
-            tally.rewrite(layer.node)
             kernel = layer_kernel(layer, in_three=self.precision == _IN_THREE) if layer.fits_triton else None
+            tally.rewrite(layer.node, what=self._made_of(layer))
             symbols.append(put_kernel(layer, look, kernel, "jet_layer"))
         for symbol in symbols:
             order_behind(symbol, look)
         for each in refused:
             tally.refuse(*each)
+
+    def _made_of(self, layer: JetLayer) -> str:
+        """What becomes of ``layer``, for the event."""
+        if not layer.fits_triton:
+            return "layers of jets were outlined (float64: no kernel)"
+        if self.precision == _IN_THREE and is_in_float32(layer):
+            return f"{_KERNELS}; the rounding of {_IN_THREE} is not checked"
+        return _KERNELS
 
     def _next(self, block: Block, refused: list[tuple[Node, Refusal]]) -> JetLayer | None:
         """The first layer that pays, of a contraction that is not ``refused``; those without join these."""
@@ -120,10 +138,7 @@ class JetLayerKernels(Pass):
             raise Refusal(Ground.NO_GAIN, f"it makes less than {self.narrowest} features")
         if max(seed.operands[1].type.shape) > self.widest:
             raise Refusal(Ground.NO_GAIN, f"its weights have more than {self.widest} rows or columns")
-        layers = [layer for stream in streams_of(seed) if (layer := _grown(seed, stream, block)) is not None]
-        if not layers:
-            raise Refusal(Ground.NO_GAIN, "no sum over its rows follows: it is no layer of a jet")
-        layer = min(layers, key=lambda layer: layer.traffic)
+        layer = _least(seed, block)
         if layer.rows > self.most_rows:
             raise Refusal(Ground.NO_GAIN, f"it has more than {self.most_rows} rows")
         if layer.written > _MOST_WRITTEN * layer.rows * layer.extents[layer.columns]:
@@ -133,11 +148,32 @@ class JetLayerKernels(Pass):
         return layer
 
 
-def _grown(seed: Node, stream: Stream, block: Block) -> JetLayer | None:
-    """The layer of ``seed`` with rows along ``stream``; None if it sums over no rows."""
-    make = partial(jet_layer, node=seed, stream=stream)
-    try:
-        layer = ChainGrowth(block, seed, make, may_follow, lambda layer: layer.written).chain()
-    except NoChainError:
-        return None
-    return layer if layer.is_jet else None
+def _least(seed: Node, block: Block) -> JetLayer:
+    """The layer of ``seed`` that reads and writes least; Refusal if along no axis it sums over rows."""
+    layers: list[JetLayer] = []
+    reason = "no sum over its rows follows: it is no layer of a jet"
+    for stream in streams_of(seed):
+        try:
+            layers.append(_grown(seed, stream, block))
+        except NoChainError as error:
+            if sum_over_rows(seed, stream, block.users) is not None:
+                reason = f"a sum over its rows follows, but not in one kernel: {error}"
+    if not layers:
+        raise Refusal(Ground.NO_GAIN, reason)
+    return min(layers, key=lambda layer: layer.traffic)
+
+
+def _grown(seed: Node, stream: Stream, block: Block) -> JetLayer:
+    """The layer of ``seed`` with rows along ``stream``; NoChainError if it has no sum over them."""
+
+    def make(members: Sequence[Node], outputs: Sequence[Value]) -> JetLayer:
+        return jet_layer(members, outputs, node=seed, stream=stream)
+
+    growth = ChainGrowth(block, seed, make, may_follow, lambda layer: layer.written)
+    layer = growth.chain()
+    if layer.is_jet:
+        return layer
+    end = sum_over_rows(seed, stream, block.users)
+    between = block.convex_hull({seed, end}) if end is not None else set()
+    reasons = [reason for node, reason in growth.refused.items() if node in between]
+    raise NoChainError(reasons[-1] if reasons else "what it leaves is less without the sum")

@@ -38,7 +38,8 @@ from fusionlab.hlo.view import (
 from fusionlab.passes.interface import Applied, Declined, Event, Pass, Result, Setting, platform_for, verify
 from fusionlab.passes.refusals import Ground, Refusal, ground_of_recurrence, refused, unsupported
 
-_MOST_SWEEPS = 200
+_SWEEPS_PER_LOOP = 10
+"""Far more than any pass needs: what replaces a loop is rewritten again once or twice, or left alone."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ def rewrite_loops(program: Program, pass_name: str, decide: Decision, setting: S
     platform = platform_for(program, setting)
     applied: list[Event] = []
     made: set[str] = set()
-    for _ in range(_MOST_SWEEPS):
+    limit = 1 + _SWEEPS_PER_LOOP * len(find_loops(view_of(program.parse())))
+    for _ in range(limit):
         module = program.parse()
         found, declined = _sweep(module, platform, pass_name, decide)
         if found is None:
@@ -94,7 +96,7 @@ def rewrite_loops(program: Program, pass_name: str, decide: Decision, setting: S
         verify(module, pass_name)
         drop_dead_functions(module)
         program = rewritten(program, module)
-    raise AssertionError(f"pass {pass_name} did not come to rest after {_MOST_SWEEPS} rewrites")
+    raise AssertionError(f"pass {pass_name} did not come to rest after {limit} rewrites")
 
 
 def _sweep(
@@ -220,14 +222,14 @@ def _mark(module: ir.Module, symbol: str, rewrite: Rewrite) -> None:
 
 @dataclass(frozen=True)
 class Tally:
-    """What a walk over a module did: numbers of rewrites by place, and the nodes of each refusal, as events."""
+    """What a walk over a module did: how many rewrites by place and kind, the nodes of each refusal, as events."""
 
-    applied: Counter[str] = field(default_factory=Counter)
+    applied: Counter[tuple[str, str]] = field(default_factory=Counter)
     refused: dict[tuple[Ground, str], list[Declined]] = field(default_factory=dict)
 
-    def rewrite(self, node: Node, count: int = 1) -> None:
-        """Count rewrites at ``node``, before it is erased."""
-        self.applied[place_of(node.scope)] += count
+    def rewrite(self, node: Node, count: int = 1, what: str = "") -> None:
+        """Count rewrites at ``node``, before it is erased; ``what`` they are, if not the same for all of the pass."""
+        self.applied[place_of(node.scope), what] += count
 
     def refuse(self, node: Node, refusal: Refusal) -> None:
         """Count ``node`` as left alone."""
@@ -243,7 +245,8 @@ class Tally:
         """
         total = self.applied.total() + sum(map(len, self.refused.values()))
         events: list[Event] = [
-            Applied(pass_.name, f"{count} {what}", place, str(pass_)) for place, count in self.applied.items()
+            Applied(pass_.name, f"{count} {own or what}", place, str(pass_))
+            for (place, own), count in self.applied.items()
         ]
         events += [
             replace(first, pass_name=pass_.name, reason=f"{1 + len(others)} of {total} {op}: {first.reason}")

@@ -8,14 +8,15 @@ the loop carries and for random keys, which fuse with nothing. Side by side, the
 it alone is independent of the other trips (XLA merges it into one kernel), and scalars are fused into the next trip.
 
 requires: a trip count known at compile time, the same at every call, of at most ``most_trips``; at most ``most_ops``
-    ops in all trips. Ops are copied as they are, kernels of passes before included.
-exact: bitwise per op (XLA may fuse ops of neighbouring trips).
+    ops in all trips, those of inner loops that were unrolled included. Ops are copied as they are, kernels of passes
+    before included.
+exact: changes rounding: functions of the counter are folded by XLA, whose constants are not those of its kernels.
 hopes: the launches that each trip has for its counter, scalars and keys; costs compile time, in proportion to trips.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,7 +26,7 @@ from fusionlab.codegen.raising.splice import drop_dead_functions
 from fusionlab.errors import InputError
 from fusionlab.hlo.loops import Loop, find_loops
 from fusionlab.hlo.program import Program, rewritten
-from fusionlab.hlo.view import view_of
+from fusionlab.hlo.view import Node, Region, view_of
 from fusionlab.passes.interface import Applied, Event, Pass, Result, Setting, verify
 from fusionlab.passes.refusals import Ground, Refusal
 from fusionlab.passes.rewriting import functions_of_others
@@ -54,14 +55,16 @@ class UnrollLoops(Pass):
             occurrences.setdefault(loop.node.operation, []).append(loop)
         applied: list[Event] = []
         declined: list[Event] = []
+        unrolled: dict[Node, int] = {}
         for operation, loops in reversed(occurrences.items()):
             place = loops[0].node.scope
             try:
-                trips = self._trips(loops, shared)
+                trips = self._trips(loops, shared, unrolled)
             except Refusal as reason:
                 declined.append(reason.of(self.name, place))
             else:
                 _unroll(operation, trips)
+                unrolled.update((loop.node, trips) for loop in loops)
                 applied.append(Applied(self.name, f"a loop became its {trips} trips", place, str(self)))
         if not applied:
             nothing = Refusal(Ground.NOTHING_THERE, "there is no loop in the program").of(self.name, "")
@@ -70,8 +73,9 @@ class UnrollLoops(Pass):
         drop_dead_functions(module)
         return Result(rewritten(program, module), (*applied, *declined))
 
-    def _trips(self, loops: Sequence[Loop], shared: set[str]) -> int:
-        """The trips of a loop, which has an entry for each call of its function; Refusal if it is to stay."""
+    def _trips(self, loops: Sequence[Loop], shared: set[str], unrolled: Mapping[Node, int]) -> int:
+        """The trips of a loop, which has an entry for each call of its function; Refusal if it is to stay. Inner loops
+        that were ``unrolled`` are as many ops as all of their trips."""
         first = loops[0]
         if first.node.function in shared:
             reason = f"@{first.node.function} also belongs to another public function of the module"
@@ -83,11 +87,24 @@ class UnrollLoops(Pass):
             reason = f"@{first.node.function} is called with different trip counts"
             raise Refusal(Ground.CALLED_DIFFERENTLY, reason)
         if first.trips > self.most_trips:
-            raise Refusal(Ground.NO_GAIN, f"it has {first.trips:,} trips, more than most_trips={self.most_trips}")
-        if (count := first.trips * sum(1 for _ in first.body.walk())) > self.most_ops:
+            reason = f"it has {first.trips:,} trips, more than most_trips={self.most_trips}"
+            raise Refusal(Ground.NO_GAIN, reason, first.node)
+        if (count := first.trips * _ops_of(first.body, unrolled)) > self.most_ops:
             reason = f"all trips together have {count:,} ops, more than most_ops={self.most_ops:,}"
-            raise Refusal(Ground.NO_GAIN, reason)
+            raise Refusal(Ground.NO_GAIN, reason, first.node)
         return first.trips
+
+
+def _ops_of(region: Region, unrolled: Mapping[Node, int]) -> int:
+    """The ops of ``region`` and the regions in it once the loops in ``unrolled`` are their trips."""
+    count = 0
+    for node in region.nodes:
+        trips = unrolled.get(node)
+        if trips is not None:
+            count += trips * _ops_of(node.regions[1], unrolled)
+        else:
+            count += 1 + sum(_ops_of(inner, unrolled) for inner in node.regions)
+    return count
 
 
 def _unroll(operation: Any, trips: int) -> None:

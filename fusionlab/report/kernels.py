@@ -8,7 +8,7 @@ from fusionlab.codegen.compile import Compiled
 from fusionlab.device_code.findings import Findings
 from fusionlab.device_code.kernel_rows import KernelRow, kernel_table
 from fusionlab.device_code.over_fusion import OverFusion, over_fusions
-from fusionlab.ledger.launch_rows import LaunchRow
+from fusionlab.ledger.launch_rows import LaunchRow, totals
 from fusionlab.ledger.roofline import distance_us, floor_us
 from fusionlab.ledger.time.model import Ceilings, ceilings_of, error_of
 
@@ -36,7 +36,8 @@ def kernels_document(compiled: Compiled) -> dict[str, Any]:
     return {
         "reason": "",
         "model_us": None if None in times else sum(us or 0.0 for us in times),
-        "model_error": error_of(one.model_source for one in launches),
+        "model_error": error_of(one for one in launches if one.dynamic_launches),
+        "at_least": totals(launches).is_lower_bound,
         "floor_us": sum(floor_us(one, ceilings) or 0.0 for one in launches) if ceilings else None,
         "distance_us": sum(distances),
         "half": _half(distances),

@@ -63,7 +63,8 @@ class Trial:
             return f"the same program as {self.reason or 'without it'}"
         if costs is None:
             return f"{self.status}: {self.reason}"
-        model = "" if costs.model_us is None else f", {time_words(costs.model_us)} (model)"
+        time = "" if costs.model_us is None else time_words(costs.model_us, at_least=costs.is_lower_bound)
+        model = f", {time} (model)" if time else ""
         again = "recorded" if self.recorded else f"{self.seconds:.0f} s"
         return (
             f"{costs.launches:,} launches, {size_words(costs.bytes_accessed)}, "
@@ -121,6 +122,16 @@ class Goal:
 
 
 @dataclass(frozen=True)
+class UndecidedTrial:
+    """A program of which the model of time cannot say that the best one takes less: it is ``apart``, a share, from
+    the best, and ``pair_error`` would be needed."""
+
+    trial: Trial
+    apart: float
+    pair_error: float
+
+
+@dataclass(frozen=True)
 class SearchResult:
     """The result of a search. ``trials`` are in the order tried; ``complete`` is True when nothing was left to try."""
 
@@ -132,22 +143,21 @@ class SearchResult:
     seconds: float
 
     @property
-    def undecided(self) -> tuple[tuple[Trial, float], ...]:
-        """The programs within the budget of which the model of time cannot say that the best one takes less, each with
-        the difference as a share, the nearest first; none for another objective."""
+    def undecided(self) -> tuple[UndecidedTrial, ...]:
+        """The undecided programs within the budget, the nearest first; none for another objective."""
         best = self.best.costs
         if self.goal.objective != "time" or best is None:
             return ()
         others = ((one, one.costs) for one in self.trials if one.status == "measured" and one is not self.best)
         near = [
-            (one, share)
+            UndecidedTrial(one, share, needed)
             for one, costs in others
             if costs is not None
             and self.goal.fits(costs)
             and (share := apart(best, costs)) is not None
-            and share < max(best.pair_error, costs.pair_error)
+            and share < (needed := max(best.pair_error, costs.pair_error))
         ]
-        return tuple(sorted(near, key=lambda pair: pair[1]))
+        return tuple(sorted(near, key=lambda one: one.apart))
 
     def count(self, status: str) -> int:
         """The number of trials with that outcome."""
@@ -162,7 +172,10 @@ class SearchResult:
             "time_limit_s": goal.time_limit_s,
             "seed": goal.seed,
             "pipeline": self.best.pipeline,
-            "undecided": [{"pipeline": one.pipeline, "apart": share} for one, share in self.undecided],
+            "undecided": [
+                {"pipeline": one.trial.pipeline, "apart": one.apart, "pair_error": one.pair_error}
+                for one in self.undecided
+            ],
             "front": [asdict(trial) for trial in self.front],
             "trials": [asdict(trial) for trial in self.trials],
             "complete": self.complete,

@@ -26,9 +26,9 @@ from fusionlab.subprocesses import ProcessFailed, call
 class Costs:
     """Launches, copies and temp bytes are XLA's, bytes accessed and time are models (``fusionlab launches``).
 
-    ``model_us`` is None where no launch has a modelled time, and excludes the ``unmodelled_launches``. It is that of
-    the code of kernels where that is at hand. Two programs whose times differ by less than ``pair_error``, as a share,
-    have no order.
+    ``model_us`` is None where no launch has a modelled time, excludes the ``unmodelled_launches``, and has a lower
+    bound of ``at_least_us_launches``. It is that of the code of kernels where that is at hand. Two programs whose
+    times differ by less than ``pair_error``, as a share, have no order.
     """
 
     launches: int
@@ -39,6 +39,12 @@ class Costs:
     unmodelled_launches: int
     compile_s: float
     pair_error: float = 0.0
+    at_least_us_launches: int = 0
+
+    @property
+    def is_lower_bound(self) -> bool:
+        """True if ``model_us`` lacks some launches, or has a lower bound of some."""
+        return self.unmodelled_launches > 0 or self.at_least_us_launches > 0
 
 
 def costs_of(compiled: Compiled) -> Costs:
@@ -53,8 +59,9 @@ def costs_of(compiled: Compiled) -> Costs:
         temp_bytes=compiled.memory.temp_bytes,
         model_us=sums.model_us,
         unmodelled_launches=sums.unmodelled_us_launches,
+        at_least_us_launches=sums.at_least_us_launches,
         compile_s=compiled.compile_s,
-        pair_error=pair_error_of(row.model_source for row in rows if row.dynamic_launches),
+        pair_error=pair_error_of(row for row in rows if row.dynamic_launches),
     )
 
 
@@ -107,7 +114,7 @@ def measure_for(target: Target, cache: CompileCache | None) -> Measure:
 
     def here(program: Program, seconds: float) -> Costs:
         try:
-            return costs_of(compile_program(program, target, cache=cache))
+            return costs_of(compile_program(program, target, cache=cache, ptx=True))
         except (CompileError, InputError) as error:
             raise TrialFailed(str(error)) from error
 

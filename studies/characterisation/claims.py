@@ -103,10 +103,10 @@ def judge_all(claims: Iterable[Claim], figures: MatrixFigures) -> list[JudgedCla
 
 
 def _kernels_in_question(claim: Claim, finding: Finding, figures: MatrixFigures) -> str:
-    """The groups of launches with most of the time in the first cell that decides."""
-    if finding.verdict != "contradicted" or not claim.differs.startswith(NOT_SHOWN) or not finding.deciding:
+    """The groups of launches with most of the time in the first cell that decides and is measured."""
+    cell = next(filter(figures.has_time, finding.deciding), None)
+    if finding.verdict != "contradicted" or not claim.differs.startswith(NOT_SHOWN) or cell is None:
         return ""
-    cell = finding.deciding[0]
     groups = sorted(figures.groups(cell), key=lambda group: -(group.model_us or 0.0))[:_MOST_GROUPS]
     whole = figures.model_ms(cell) * 1e3
     named = (
@@ -143,9 +143,20 @@ def within(values: Values, low: float, high: float, unit: str = "", above: float
     One outside contradicts, even if others are missing; to confirm, all must be present and inside.
     """
     there, lacking = _measured(values)
-    least, most, bound = low * (1 - QUARTER), high * (1 + QUARTER), ModelledFigure.exact(above)
-    found = [every([value.lies(least, most), value.exceeds(bound)]) for _, value in there]
+    bound = ModelledFigure.exact(above)
+    found = [every([_lies_about(value, low, high), value.exceeds(bound)]) for _, value in there]
     return Finding(_verdict(found, bool(lacking)), _listed(there, unit), lacking)
+
+
+def _lies_about(value: ModelledFigure, low: float, high: float) -> Truth:
+    """Whether it lies between ``low`` and ``high``, widened by a quarter."""
+    return value.lies(low * (1 - QUARTER), high * (1 + QUARTER))
+
+
+def _is_outside(figure: Callable[[], ModelledFigure], low: float, high: float) -> bool:
+    """True for a measured figure that does not lie between ``low`` and ``high``, widened by a quarter."""
+    there, _ = _measured([("", figure)])
+    return any(_lies_about(value, low, high) is False for _, value in there)
 
 
 def holds(statements: Statements) -> Finding:
@@ -219,8 +230,10 @@ def untestable(figures: MatrixFigures, reason: str) -> Finding:
 
 def scales(figures: MatrixFigures, model: str, low: float, high: float) -> Finding:
     """The growth from LiH to C4H4 lies in the range, in both programs."""
-    found = within([(WORDS[p], partial(scaling, figures, model, p, TARGET)) for p in PROGRAMS], low, high, "x")
-    return replace(found, deciding=tuple(Cell(model, molecule, INFERENCE, TARGET) for molecule in ("C4H4", "LiH")))
+    named = {p: partial(scaling, figures, model, p, TARGET) for p in PROGRAMS}
+    found = within([(WORDS[p], figure) for p, figure in named.items()], low, high, "x")
+    outside = [p for p, figure in named.items() if _is_outside(figure, low, high)]
+    return replace(found, deciding=tuple(Cell(model, m, p, TARGET) for p in outside for m in ("C4H4", "LiH")))
 
 
 def takes(figures: MatrixFigures, molecules: Sequence[str], low: float, high: float) -> Finding:
@@ -228,9 +241,7 @@ def takes(figures: MatrixFigures, molecules: Sequence[str], low: float, high: fl
     cells = [Cell(model, molecule, p, TARGET) for molecule in molecules for model in MODELS for p in PROGRAMS]
     named = [(f"{one.model} {one.molecule} {WORDS[one.program]}", partial(figures.time_ms, one)) for one in cells]
     found = within(named, low, high, " ms")
-    least, most = low * (1 - QUARTER), high * (1 + QUARTER)
-    outside = (one for one in cells if figures.has(one) and figures.time_ms(one).lies(least, most) is False)
-    return replace(found, deciding=tuple(outside))
+    return replace(found, deciding=tuple(one for one in cells if _is_outside(partial(figures.time_ms, one), low, high)))
 
 
 def speeds_up(figures: MatrixFigures, target: str, low: float, high: float) -> Finding:
@@ -287,8 +298,7 @@ def takes_alike(figures: MatrixFigures, molecules: Sequence[str], most: float) -
 
     def statement(model: str, molecule: str) -> tuple[Truth, str]:
         ratio = figures.ratio(*(Cell(model, molecule, program, TARGET) for program in (TRAINING, INFERENCE)))
-        gap = max(ratio.value, 1 / ratio.value) - 1
-        return ratio.lies(1 / (1 + most), 1 + most), ratio.words(f"{100 * gap:.0f} %")
+        return ratio.lies(1 / (1 + most), 1 + most), ratio.words(f"{ratio.value:.2f}x", digits=2)
 
     return holds((f"{a} {m}", partial(statement, a, m)) for m in molecules for a in MODELS)
 

@@ -76,6 +76,11 @@ class MatrixFigures:
         """True if all of ``cells`` are measured."""
         return all(cell in self.rows for cell in cells)
 
+    def has_time(self, cell: Cell) -> bool:
+        """True if ``cell`` is measured, and all of its launches have a modelled time."""
+        row = self.rows.get(cell)
+        return row is not None and row["model_us"] is not None and not row["unmodelled_us_launches"]
+
     def row(self, cell: Cell) -> Row:
         """The row of ``cell``, or NotMeasured."""
         if cell not in self.rows:
@@ -85,7 +90,7 @@ class MatrixFigures:
     def model_ms(self, cell: Cell) -> float:
         """Modelled milliseconds of one step; NotMeasured also where some launches have no modelled time."""
         row = self.row(cell)
-        if row["model_us"] is None or row["unmodelled_us_launches"]:
+        if not self.has_time(cell):
             raise NotMeasured([cell])
         return float(row["model_us"]) / 1e3
 
@@ -146,7 +151,7 @@ class MatrixFigures:
         own = self.time_us(cell, lambda group: of(group) and wanted(group))
         rest = self.time_us(cell, lambda group: of(group) and not wanted(group))
         pairs = ((own.low, rest.high), (own.high, rest.low))
-        ends = [part / (part + others) for part, others in pairs if part]
+        ends = [part / (part + others) for part, others in pairs if part + others]
         return ModelledFigure(value, min(ends, default=0.0), max(ends, default=0.0))
 
     def _factors(self, family: str) -> Factors:

@@ -40,11 +40,15 @@ class ModelledFigure:
             return True
         return False if self.high <= other.low else None
 
-    def words(self, text: str, scale: float = 1.0) -> str:
-        """``text``, which is the value, with the ends behind it where there is an error."""
+    def words(self, text: str, scale: float = 1.0, digits: int | None = None) -> str:
+        """``text``, which is the value, with the ends behind it where there is an error; these have ``digits`` behind
+        the point, else two that count."""
         if self.low == self.high:
             return text
-        return f"{text} ({_short(scale * self.low)} to {_short(scale * self.high)})"
+        low, high = (
+            _short(end) if digits is None else f"{end:,.{digits}f}" for end in (scale * self.low, scale * self.high)
+        )
+        return f"{text} ({low} to {high})"
 
 
 def _short(value: float) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fusionlab.characterisation.claims import Claim, JudgedClaim, judge_all
-from fusionlab.characterisation.figures import MatrixFigures
+from fusionlab.characterisation.figures import LAUNCH_MODEL, MatrixFigures
 from fusionlab.characterisation.matrix import Cell, MatrixSetup, Row, row_of_compiled, sources_digest
 
 OLD_JAX = "0.4.35"
@@ -61,9 +61,11 @@ class ClaimOfCompiler:
     @property
     def verdict(self) -> OfCompiler:
         """``shown``: the older version confirms what today's contradicts; ``not``: it contradicts it, too; ``agrees``:
-        today's figures do not contradict it; ``not decidable``: a cell is missing, on either side."""
+        today's figures confirm it; ``not decidable``: a cell is missing, or the errors of the times leave it open."""
         new, old = self.today.finding.verdict, self.before.finding.verdict
         if "not measured yet" in (new, old) or self.today.finding.lacking or self.before.finding.lacking:
+            return "not decidable"
+        if new == "not decidable" or (new == "contradicted" and old == "not decidable"):
             return "not decidable"
         if new != "contradicted":
             return "agrees"
@@ -73,11 +75,11 @@ class ClaimOfCompiler:
 def judge_sides(
     claims: Iterable[Claim], today: Mapping[Cell, Row], before: Mapping[Cell, Row]
 ) -> list[ClaimOfCompiler]:
-    """Every claim by the rows of today's version and of the older one; of cells that both have."""
+    """Every claim by the rows of today's version and of the older one, of cells that both have; times have the errors
+    with which the characterisation is judged."""
     every, both = tuple(claims), today.keys() & before.keys()
-    sides = [
-        judge_all(every, MatrixFigures({cell: rows[cell] for cell in rows if cell in both})) for rows in (today, before)
-    ]
+    kept = ({cell: row for cell, row in rows.items() if cell in both} for rows in (today, before))
+    sides = [judge_all(every, MatrixFigures(rows, errors=LAUNCH_MODEL)) for rows in kept]
     return [ClaimOfCompiler(*pair) for pair in zip(*sides, strict=True)]
 
 

@@ -69,6 +69,20 @@ def test_shares_have_the_errors_of_their_families():
     assert (apart.low, apart.high) == pytest.approx((100 / 150, 150 / 100))
 
 
+def test_the_end_of_an_interval_may_be_a_share_of_none_or_of_all():
+    """GEMMs take nothing to all that is modelled."""
+    figures = MatrixFigures(
+        {KERNELS: row([("mcmc", "gemm", 30.0), ("", "elementwise", 70.0)])},
+        errors=TimeErrors({"gemm": (0.0, 1.0)}, (1.0, 1.0), launch_us=0.0),
+    )
+    share = figures.modelled_share(KERNELS, lambda group: group.family == "gemm")
+    assert (share.low, share.high) == (0.0, 0.3)
+    rest = figures.modelled_share(KERNELS, lambda group: group.family == "elementwise")
+    assert (rest.low, rest.high) == (0.7, 1.0)
+    nothing = figures.modelled_share(KERNELS, lambda group: False)
+    assert (nothing.value, nothing.low, nothing.high) == (0.0, 0.0, 0.0)
+
+
 def test_a_contradiction_without_a_cause_names_the_kernels_in_question():
     rows = {
         Cell("psiformer", molecule, program, "a5000"): row([("laplacian", "gemm", us), ("mcmc", "layout", us / 4)])
@@ -82,6 +96,28 @@ def test_a_contradiction_without_a_cause_names_the_kernels_in_question():
         "psiformer C4H4: gemm in stage B of laplacian (80 %, 10 launches), layout in stage B of"
     )
     assert grown.to_json()["kernels"] == grown.kernels
+
+
+def test_the_kernels_in_question_are_of_a_cell_that_the_record_has():
+    """Training alone is measured, and contradicts; a cell without a time decides nothing."""
+    rows = {
+        Cell("psiformer", molecule, "train-step", "a5000"): row([("laplacian", "gemm", us)])
+        for molecule, us in (("LiH", 1.0), ("C4H4", 100.0))
+    }
+    rows[Cell("psiformer", "LiH", INFERENCE, "a5000")] = row([("mcmc", "gemm", 13.0)], unmodelled_us_launches=3)
+    found = {one.claim.statement: one for one in judge_all(CLAIMS, MatrixFigures(rows))}
+    grown = found["Psiformer's grows mildly (A5000)"]
+    assert grown.finding.verdict == "contradicted"
+    assert grown.kernels == "psiformer C4H4: gemm in stage B of laplacian (100 %, 10 launches)"
+
+
+def test_training_beside_inference_is_a_ratio_with_its_ends():
+    cells = [Cell("psiformer", "C2H6", program, "a5000") for program in ("train-step", INFERENCE)]
+    groups = [("mcmc", "gemm", 50.0), ("", "elementwise", 50.0)], [("mcmc", "gemm", 40.0), ("", "elementwise", 62.0)]
+    rows = {cell: row(one) for cell, one in zip(cells, groups, strict=True)}
+    figures = MatrixFigures(rows, errors=TimeErrors({"gemm": (1.0, 2.0)}, (1.0, 1.0), launch_us=0.0))
+    said = claims.takes_alike(figures, ["C2H6"], 0.15).ours
+    assert said == "psiformer C2H6 0.98x (0.98 to 1.06)"
 
 
 def test_one_figure_outside_contradicts_and_a_lacking_one_keeps_from_confirming():

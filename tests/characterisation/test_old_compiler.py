@@ -4,7 +4,7 @@ import jax
 import pytest
 
 from fusionlab.characterisation.claims import Claim, Finding
-from fusionlab.characterisation.figures import NotMeasured
+from fusionlab.characterisation.figures import LAUNCH_MODEL, NotMeasured
 from fusionlab.characterisation.matrix import Cell, MatrixSetup, measure
 from fusionlab.characterisation.old_compiler import differences, judge_sides, measure_sides
 from tests.optional_packages import needs_the_cuda_plugin
@@ -41,6 +41,33 @@ def test_a_contradiction_is_the_version_s_if_the_older_confirms(today, before, v
     (found,) = judge_sides(claims, {LIH: row(today)}, {LIH: row(before)})
     assert found.verdict == verdict
     assert (found.today.finding.ours, found.before.finding.ours) == (str(today), str(before))
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "verdict"),
+    [
+        ("contradicted", "not decidable", "not decidable"),
+        ("not decidable", "confirmed", "not decidable"),
+        ("confirmed", "not decidable", "agrees"),
+    ],
+)
+def test_what_the_errors_leave_open_is_not_shown(new, old, verdict):
+    def by_launches(figures):
+        return Finding(new if figures.row(LIH)["dynamic_launches"] == 200 else old, "")
+
+    (found,) = judge_sides([Claim("III", "few", "", by_launches)], {LIH: row(200)}, {LIH: row(50)})
+    assert found.verdict == verdict
+
+
+def test_times_have_the_errors_of_the_characterisation():
+    seen = []
+
+    def errors(figures):
+        seen.append(figures.errors)
+        return Finding("confirmed", "")
+
+    judge_sides([Claim("III", "x", "", errors)], {LIH: row(1)}, {LIH: row(1)})
+    assert seen == [LAUNCH_MODEL] * 2
 
 
 @pytest.mark.parametrize("judge", [few_of_some, on_ch4])

@@ -69,6 +69,17 @@ def test_the_document_has_cells_claims_and_what_is_lacking(record, tmp_path, cli
     cli("paper", "--no-run", "--record", tmp_path / "none.json", code=0)
 
 
+def test_a_partial_record_is_a_page(tmp_path, as_json):
+    """Of a record without inference the claims about both programs are still judged."""
+    kept = json.loads(RECORD.read_text())
+    kept["cells"] = {name: row for name, row in kept["cells"].items() if "train-step" in name}
+    partial = tmp_path / "partial.json"
+    partial.write_text(json.dumps(kept))
+    document = as_json("paper", "--no-run", "--record", partial, "--page", tmp_path / "page.md")
+    assert len(document["cells"]) == len(kept["cells"]) < 96
+    assert (tmp_path / "page.md").exists()
+
+
 def test_measured_times_that_are_named_must_be_there(tmp_path, monkeypatch, cli):
     monkeypatch.chdir(tmp_path)
     cli("paper", "--no-run", code=0)

@@ -20,7 +20,7 @@ def write_small_corpus(folder, **changed):
     x = spec.array(0).astype(np.float64)
     outputs = (OutputDigest.of(np.tanh(x) @ x, "float32", 1e-4),)
     digest = hashlib.sha256(text.encode()).hexdigest()
-    entry = CorpusProgram("small", "other", "a product", 3, digest, (spec,), outputs).to_json()
+    entry = CorpusProgram("small", "other", "a product", "none", 3, digest, (spec,), outputs).to_json()
     folder.mkdir(exist_ok=True)
     (folder / f"small{TEXT}").write_bytes(packed(text.encode()))
     (folder / f"small{ARTIFACT}").write_bytes(packed(text.encode()))  # MLIR reads both forms

@@ -1,12 +1,15 @@
 """The manifest and the files beside it: what is read, and what is refused."""
 
 import json
+import math
 
 import pytest
 
 from fusionlab.corpus.manifest import MANIFEST, SCHEMA, TEXT, Corpus, ExpectedCompile, packed
 from fusionlab.errors import InputError
 from tests.corpus.small import write_small_corpus
+
+SPEC = {"name": "x", "shape": [8, 8], "dtype": "float32", "draw": "normal", "low": 0.0, "high": 1.0}
 
 
 def test_a_corpus_is_read_as_it_was_written(tmp_path):
@@ -39,6 +42,13 @@ def test_a_name_that_is_not_there(tmp_path):
         ({"outputs": [1]}, "program 0"),
         ({"compiles": {"a100": {"0.10.2": {"launches": 2}}}}, "program 0: .*copies"),
         ({"compiles": []}, "program 0"),
+        ({"compiles": {"a100": {"0.10.2": {"launches": math.inf, "copies": 0, "temp_bytes": 0}}}}, "OverflowError"),
+        ({"stablehlo_ops": math.inf}, "program 0: .*OverflowError"),
+        ({"inputs": [{**SPEC, "shape": [math.inf]}]}, "program 0: .*shape"),
+        ({"inputs": [{**SPEC, "shape": [-1]}]}, "program 0: .*shape"),
+        ({"inputs": [{**SPEC, "shape": [10**13]}]}, "program 0: .*more than"),
+        ({"inputs": [{**SPEC, "draw": "uniform", "low": 1, "high": 0}]}, "program 0: .*the least below the most"),
+        ({"inputs": [{**SPEC, "high": math.inf}]}, "program 0: .*finite"),
     ],
 )
 def test_an_entry_of_another_form_is_named(tmp_path, changed, message):
@@ -47,9 +57,26 @@ def test_an_entry_of_another_form_is_named(tmp_path, changed, message):
 
 
 @pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ([{**SPEC, "shape": [5]}], r"argument 0 is float32 \[8, 8\]; the manifest says float32 \[5\]"),
+        ([{**SPEC, "dtype": "float64"}], r"argument 0 is float32 .* says float64"),
+        ([], "takes 1 argument, and the manifest has 0"),
+        ([SPEC, SPEC], "takes 1 argument, and the manifest has 2"),
+    ],
+)
+def test_a_program_of_other_inputs_is_named(tmp_path, inputs, message):
+    corpus = write_small_corpus(tmp_path, inputs=inputs)
+    with pytest.raises(InputError, match=message):
+        corpus.program(corpus.programs[0])
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        (json.dumps({"schema": SCHEMA, "licence": [1], "programs": []}), "field licence is not text"),
         ("[]", f"schema {SCHEMA}"),
         ('{"schema": "other-1"}', f"schema {SCHEMA}"),
         (json.dumps({"schema": SCHEMA}), "has no list of programs"),

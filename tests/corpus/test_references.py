@@ -22,10 +22,40 @@ def test_an_input_is_the_stream_of_its_number():
     assert set(numbers.tolist()) == {1, 2, 3}
 
 
-@pytest.mark.parametrize("wrong", [{"draw": "gamma"}, {"dtype": "float31"}, {"shape": ["x"]}, {"low": "x"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"draw": "gamma"},
+        {"dtype": "float31"},
+        {"dtype": "object"},
+        {"shape": ["x"]},
+        {"shape": "12"},
+        {"shape": [-1]},
+        {"shape": [1.5]},
+        {"shape": [True]},
+        {"shape": [10**13]},
+        {"shape": [0, 10**13]},
+        {"shape": [1] * 33},
+        {"low": "x"},
+        {"low": math.nan},
+        {"high": math.inf},
+        {"high": -1.0},
+        {"draw": "uniform", "low": 2.0, "high": 2.0},
+        {"draw": "uniform", "low": -1e308, "high": 1e308},
+        {"draw": "integers", "low": 3, "high": 2},
+        {"draw": "integers", "low": 0.2, "high": 0.7},
+        {"draw": "integers", "low": 0, "high": 2.0**64},
+    ],
+)
 def test_an_input_of_another_form_is_refused(wrong):
     with pytest.raises((TypeError, ValueError)):
         InputSpec.from_json({**SPEC, **wrong})
+
+
+def test_the_ends_of_a_draw():
+    assert InputSpec.from_json({**SPEC, "high": 0.0}).array(0).tolist() == [[1.0] * 4] * 3  # no deviation
+    wide = {**SPEC, "draw": "integers", "low": -(2**63), "high": 2**63, "dtype": "int64"}
+    assert InputSpec.from_json(wide).array(0).shape == (3, 4)
 
 
 def test_no_figure_of_a_digest_moves_by_more_than_an_element():
@@ -69,7 +99,19 @@ def test_complex_numbers_are_pairs():
     assert digest.share(truth.real.astype(np.float32)) == math.inf
 
 
-@pytest.mark.parametrize("wrong", [{"at": [0]}, {"at": [0, 9]}, {"values": ["x", 1]}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"at": [0]},
+        {"at": [0, 9]},
+        {"values": ["x", 1]},
+        {"values": [math.nan, 1]},
+        {"tolerance": math.inf},
+        {"tolerance": -0.1},
+        {"shape": [-2]},
+        {"dtype": "float31"},
+    ],
+)
 def test_a_digest_of_another_form_is_refused(wrong):
     entry = {"shape": [2], "dtype": "float32", "tolerance": 0.1, "mean": 0, "rms": 1, "at": [0, 1], "values": [1, -1]}
     assert OutputDigest.from_json(entry).values == (1.0, -1.0)

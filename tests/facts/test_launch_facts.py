@@ -8,6 +8,11 @@ import numpy as np
 import pytest
 
 import fusionlab
+from fusionlab.codegen.compile import compile_program
+from fusionlab.codegen.targets import load_target
+from fusionlab.facts.kernel_facts import KernelFacts
+from fusionlab.facts.launch_facts import LaunchFacts
+from fusionlab.hlo.program import Program
 from tests.optional_packages import needs_the_cuda_plugin
 
 pytestmark = [pytest.mark.usefixtures("module_cache"), pytest.mark.versions]
@@ -116,3 +121,28 @@ def test_sites_have_columns_of_their_code(cli, as_json, tmp_path):
     said = cli(*given, "--kernels", "--quiet", code=0).stdout
     assert ("± 14% (model)" in said) == by_code == ("XLA's estimate of time" not in said)
     assert "no kernel code" in cli(*given, "--kernels", "--target", "cpu", "--quiet", code=2).stderr
+
+
+@needs_the_cuda_plugin
+def test_a_lower_bound_is_one_in_every_sum_and_has_no_error():
+    def eigenvalues(x):
+        with jax.named_scope("product"):
+            y = jnp.tanh(x) @ x
+        with jax.named_scope("eigenvalues"):
+            return jnp.linalg.eigh(y, symmetrize_input=True)
+
+    program = Program.from_function(eigenvalues, jax.ShapeDtypeStruct((8, 64, 64), np.float32))
+    compiled = compile_program(program, load_target("a100"), ptx=True)
+    found, kernels = LaunchFacts.of(compiled, program, by=["scope:1"], kernels=True), KernelFacts.of(compiled)
+    assert re.search(r", >=[\d.]+ us \(model\)", found.verdict)
+    table = found.table(0)
+    column = next(at for at, name in enumerate(table.columns) if name.startswith("model"))
+    cells = {row[0]: row[column].startswith(">=") for row in table.rows}
+    assert cells == {"eigenvalues": True, "product": False, "all": True}
+    assert found.to_dict()["totals"]["at_least_us_launches"] == 1
+    assert {group["scope:1"]: group["at_least_us_launches"] for group in found.to_dict()["groups"]} == {
+        "eigenvalues": 1, "product": 0,
+    }  # fmt: skip
+    assert (kernels.model_error, kernels.fields()["at_least_us_launches"]) == (None, 1)
+    assert re.match(r">=[\d.]+ us by model; ", kernels.limit)
+    assert not any("±" in note or "XLA's estimate" in note for note in kernels.notes)

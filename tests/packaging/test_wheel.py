@@ -68,6 +68,7 @@ def test_what_is_in_the_distributions(built):
     with tarfile.open(source) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
     assert {"LICENSE", "CHANGELOG.md", "CITATION.cff", "README.md", "mkdocs.yml", "tests/conftest.py"} <= packed
+    assert {str(path.relative_to(ROOT)) for path in (ROOT / "studies" / "corpus").iterdir()} <= packed
 
 
 @pytest.mark.full

@@ -59,6 +59,7 @@ def test_case(case, golden, run_raised):
     """The events, the module that comes out, that it is identical, and its numbers, of one run of the pipeline."""
     pipeline, platform, events = expectations(case)
     assert events, f"{case.name} does not say what is expected"
+    assert all(text.strip() for _, text in events), f"{case.name} expects an event without a text, which any event has"
     program = Program.from_file(case)
     result = run_pipeline(program, parse_pipeline(pipeline), Setting(platform=platform))
     found = [described(event) for event in result.events]

@@ -3,7 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
+from fusionlab.errors import InputError
 from fusionlab.hlo import ops
 from fusionlab.hlo.view import view_of
 from fusionlab.passes.interface import Setting
@@ -12,13 +14,23 @@ from fusionlab.passes.jet_layer_kernels import JetLayerKernels
 from .case_files import test_case  # noqa: F401
 
 
+def layer(u, w, precision="highest"):
+    z = jnp.einsum("rwk,kn->rwn", u, w, precision=precision)
+    s = jnp.tanh(z[0])
+    return jnp.concatenate([s[None], (z[1] - 2 * s * (z[2:] ** 2).sum(0))[None], z[2:]])
+
+
+def applied_to_a_layer(lowered, dtype, asked, **options):
+    """What the pass says of one layer of ``dtype``, of a product in the precision ``asked``."""
+    arrays = [np.ones(shape, dtype) for shape in ((5, 3, 8), (8, 8))]
+    with jax.enable_x64(dtype == "f8"):
+        program = lowered(lambda u, w: layer(u, w, asked), *arrays, platform="cuda")
+    [event] = JetLayerKernels(narrowest=8, **options).run(program, Setting(platform="cuda")).applied
+    return event.what
+
+
 def test_what_a_later_layer_reads_waits_for_the_kernel_before(lowered, run_raised):
     """Both layers read sums of ``p``: XLA would make them in one fusion, before the first kernel."""
-
-    def layer(u, w):
-        z = jnp.einsum("rwk,kn->rwn", u, w, precision="highest")
-        s = jnp.tanh(z[0])
-        return jnp.concatenate([s[None], (z[1] - 2 * s * (z[2:] ** 2).sum(0))[None], z[2:]])
 
     def two(u, p, w):
         q = jnp.tanh(p)
@@ -36,3 +48,27 @@ def test_what_a_later_layer_reads_waits_for_the_kernel_before(lowered, run_raise
     assert [value.type.shape for value in barrier.operands] == [(5, 3, 4, 8), (5, 3, 8)]
     for made, wanted in zip(run_raised(after.program, arrays), run_raised(program, arrays), strict=True):
         np.testing.assert_allclose(made, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("precision", ["exact", "tf32x3"])
+def test_a_layer_in_float64_is_no_kernel(precision, lowered):
+    what = applied_to_a_layer(lowered, "f8", "highest", precision=precision)
+    assert what == "1 layers of jets were outlined (float64: no kernel)"
+
+
+@pytest.mark.parametrize(
+    ("asked", "what"),
+    [
+        ("highest", "1 layers of jets became kernels; the rounding of tf32x3 is not checked"),
+        ("default", "1 layers of jets became kernels"),
+    ],
+)
+def test_that_nothing_checks_three_products_is_told(asked, what, lowered):
+    """A product that is asked for in TF32 is one product."""
+    assert applied_to_a_layer(lowered, "f4", asked, precision="tf32x3") == what
+
+
+@pytest.mark.parametrize("option", ["narrowest", "widest", "most_rows"])
+def test_an_option_below_one_is_an_error(option):
+    with pytest.raises(InputError, match=f"jet-layer-kernels: {option} must be at least 1, not 0"):
+        JetLayerKernels(**{option: 0})

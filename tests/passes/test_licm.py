@@ -3,9 +3,13 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from fusionlab.hlo.loops import find_loops
 from fusionlab.hlo.view import view_of
+from fusionlab.passes import rewriting
+from fusionlab.passes.interface import Setting
+from fusionlab.passes.licm import LoopInvariantCodeMotion
 
 from .case_files import test_case  # noqa: F401
 
@@ -14,6 +18,20 @@ def test_the_factorisation_leaves_the_loop(loop_program, rewritten):
     loops = find_loops(view_of(rewritten(loop_program("determinants"), "licm").program.parse()))
     (loop,) = (loop for loop in loops if loop.trips == 4 and loop.body.nodes)
     assert not any("getrf" in str(node.operation.attributes) for node in loop.body.walk())
+
+
+def test_the_limit_of_rewrites_grows_with_the_loops(lowered, rewritten, monkeypatch):
+    def three(x, w):
+        for _ in range(3):
+            x = jax.lax.fori_loop(0, 5, lambda _, y: jnp.sin(w) + y * y, x)
+        return x
+
+    program = lowered(three, np.ones(3), np.ones(3))
+    monkeypatch.setattr(rewriting, "_SWEEPS_PER_LOOP", 1)
+    assert len(rewritten(program, "licm").applied) == 3
+    monkeypatch.setattr(rewriting, "_SWEEPS_PER_LOOP", 0)
+    with pytest.raises(AssertionError, match="licm did not come to rest after 1 rewrites"):
+        LoopInvariantCodeMotion().run(program, Setting())
 
 
 def test_jvp_in_the_loop_recomputes_nothing_after_hoisting(loop_program, rewritten):

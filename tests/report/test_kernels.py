@@ -30,6 +30,7 @@ def compiled():
 def test_the_figures_are_those_of_the_command(compiled):
     found, facts = kernels_document(compiled), KernelFacts.of(compiled)
     assert found["model_us"] == pytest.approx(facts.model_us)
+    assert (found["model_error"], found["at_least"]) == (facts.model_error, False) == (0.14, False)
     assert found["distance_us"] == pytest.approx(facts.distance_us)
     assert [one["name"] for one in found["rows"]] == [one.name for one, _ in facts.distances]
     assert found["floor_us"] + found["distance_us"] == pytest.approx(found["model_us"])
@@ -38,6 +39,14 @@ def test_the_figures_are_those_of_the_command(compiled):
     assert fused["over_fused"]["apart_us"] < fused["model_us"]
     assert fused["reads_per_needed"] > 1.5
     assert (product["op"], product["registers"], product["over_fused"]) == ("dot_general", None, None)
+
+
+def test_a_lower_bound_has_no_error():
+    given = jax.ShapeDtypeStruct((8, 64, 64), np.float32)
+    compiled = compile_program(Program.from_function(jnp.linalg.eigh, given), load_target("a100"), ptx=True)
+    found = kernels_document(compiled)
+    assert (found["model_error"], found["at_least"]) == (None, True)
+    assert [one["at_least"] for one in found["rows"]].count(True) == 1
 
 
 @pytest.mark.parametrize("changes", [{"ptx": ""}, {"target": load_target("cpu")}])

@@ -106,15 +106,33 @@ def test_times_within_the_error_of_pairs_are_not_decided(error, undecided, run):
         return dataclasses.replace(costs_of(program), pair_error=error)
 
     found = run(Goal("time"), Measuring(costs=costs))
-    named = [one.pipeline for one, _ in found.undecided]
+    named = [one.trial.pipeline for one in found.undecided]
     assert bool(named) == undecided
-    assert all(share <= error for _, share in found.undecided)
+    assert all(one.apart <= error == one.pair_error for one in found.undecided)
     console = Console(file=io.StringIO(), width=200)
     print_search(found, console)
     best = next(line for line in console.file.getvalue().splitlines() if line.startswith("best:"))
     assert ("; not decidable by the model of time: " in best) == bool(named)
     assert run(Goal("launches"), Measuring(costs=costs)).undecided == ()
     assert [one["pipeline"] for one in found.to_json()["undecided"]] == named
+
+
+def test_the_looser_of_two_programs_sets_what_is_needed(run):
+    """The best, with its loop, is known to 3 %, the others to 900 %."""
+
+    def costs(program):
+        found = costs_of(program)
+        return dataclasses.replace(found, pair_error=0.03 if "stablehlo.while" in ops_of(program) else 9.0)
+
+    found = run(Goal("time"), Measuring(costs=costs))
+    assert found.best.costs.pair_error == 0.03
+    needed = [one.pair_error for one in found.undecided]
+    assert 9.0 in needed
+    assert needed == [one.trial.costs.pair_error for one in found.undecided]
+    assert [one["pair_error"] for one in found.to_json()["undecided"]] == needed
+    console = Console(file=io.StringIO(), width=200)
+    print_search(found, console)
+    assert f"{needed[0]:.0%} are needed" in console.file.getvalue()
 
 
 def test_each_program_is_compiled_once_and_none_where_nothing_applies(run, replay):

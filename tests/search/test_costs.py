@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -9,7 +10,9 @@ from fusionlab.codegen.cache import default_cache
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.facts.kernel_facts import KernelFacts
-from fusionlab.ledger.time.model import CODE, XLA, pair_error_of
+from fusionlab.ledger.time.constants import ESTIMATED_PAIR_ERROR, PAIR_ERROR
+from fusionlab.search import costs
+from fusionlab.search.best import Trial
 from fusionlab.search.costs import Costs, TrialFailed, costs_of, front, measure_for
 
 pytestmark = pytest.mark.usefixtures("compile_cache")
@@ -33,10 +36,36 @@ def test_the_costs_are_those_of_a_compile_here(name, platform, program):
     assert compiled.from_cache
     assert found == costs_of(compiled)
     assert found.model_us == pytest.approx(KernelFacts.of(compiled).model_us)
-    assert found.pair_error == pair_error_of([CODE])
+    assert found.pair_error == PAIR_ERROR
     estimated = costs_of(dataclasses.replace(compiled, ptx=""))
     assert estimated.model_us != found.model_us
-    assert estimated.pair_error == pair_error_of([XLA])
+    assert estimated.pair_error == ESTIMATED_PAIR_ERROR
+
+
+def test_the_time_of_an_attached_gpu_is_that_of_its_code(program, monkeypatch):
+    asked = []
+
+    def compiled(program, target, *, cache, ptx=False):
+        asked.append(ptx)
+        return compile_program(program, load_target("a100"), cache=cache, ptx=ptx)
+
+    monkeypatch.setattr(costs, "compile_program", compiled)
+    attached = dataclasses.replace(load_target("a100"), attached=True)
+    assert measure_for(attached, default_cache())(program("cuda"), 300.0).pair_error == PAIR_ERROR
+    assert asked == [True]
+
+
+def test_the_time_with_a_factorisation_is_a_lower_bound(lowered):
+    def found(function):
+        given = lowered(function, np.ones((4, 32, 32), np.float32), platform="cuda")
+        return costs_of(compile_program(given, load_target("a100"), cache=default_cache(), ptx=True))
+
+    bound = found(jnp.linalg.cholesky)
+    assert (bound.at_least_us_launches, bound.is_lower_bound, bound.pair_error) == (1, True, ESTIMATED_PAIR_ERROR)
+    assert ", >=" in str(Trial("", "measured", bound))
+    inverse = found(jnp.linalg.inv)  # LU and triangular solves, as of the tested programs
+    assert (inverse.at_least_us_launches, inverse.is_lower_bound, inverse.pair_error) == (0, False, PAIR_ERROR)
+    assert ">=" not in str(Trial("", "measured", inverse))
 
 
 @pytest.mark.parametrize(

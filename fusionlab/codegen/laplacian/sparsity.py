@@ -66,6 +66,10 @@ class Mixing(Enum):
         "is a determinant of all electrons",
         "nothing: it needs all of them; for fewer rows, take a block of the matrix per spin",
     )
+    LIBRARY = (
+        "is a call of a library, which takes all directions",
+        "factorise a smaller matrix, a block per spin, and apply layers per electron before it",
+    )
     WHOLE = (
         "is differentiated as a whole, along all directions",
         "write it with slices, concatenations, products and sums, whose electrons are followed",
@@ -321,19 +325,24 @@ def _lost_at(state: State, value: Value, sources: Mapping[Value, list[Value]], b
         cost += _row_cost(state, each, sources[each]).times(after - before)
     mixing = _mixing(state, node, [state.jets[each].dense for each in sources[value]])
     source = f"{node.source[0].rpartition('/')[2]}:{node.source[1]}" if node.source else ""
-    op = state.op(node).removeprefix("stablehlo.")
+    op = node.call_target or state.op(node).removeprefix("stablehlo.")
     return LostAt(op, source, node.scope, mixing, before, after, cost, len(behind))
 
 
+_BY_OP = {
+    ops.WHILE: Mixing.LOOP,
+    ops.REDUCE: Mixing.REDUCTION,
+    ops.GATHER: Mixing.INDEX,
+    ops.DYNAMIC_SLICE: Mixing.INDEX,
+    ops.CUSTOM_CALL: Mixing.LIBRARY,
+}
+
+
 def _mixing(state: State, node: Node, dense: Sequence[bool]) -> Mixing:
-    if state.op(node) in slogdet.RULES:
+    if state.op(node) in slogdet.RULES or node.call_target in ops.LU_TARGETS:
         return Mixing.DETERMINANT
-    if node.op is ops.WHILE:
-        return Mixing.LOOP
-    if node.op is ops.REDUCE:
-        return Mixing.REDUCTION
-    if node.op in (ops.GATHER, ops.DYNAMIC_SLICE):
-        return Mixing.INDEX
+    if node.op in _BY_OP:
+        return _BY_OP[node.op]
     if node.op is ops.DOT_GENERAL and not any(dense):
         return Mixing.CONTRACTION
     if node.op in (ops.DOT_GENERAL, ops.CONCATENATE) or node.op.family == "elementwise":

@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.codegen.targets import Target
@@ -35,11 +35,13 @@ from fusionlab.ledger.time.products import product_us
 
 LAUNCH_US = 1.0
 _TRITON_MODEL = "indexing-cost-model"
+_LU = ("getrf", "lu_pivots_to_permutation")
 XLA, ROOFLINE, MEASURED, PRODUCT, CODE = "xla", "roofline", "measured", "product", "code"
 AT_LEAST = "at-least"
 """The models: XLA's estimate, the roofline of the spec or of measured ceilings, tiles of a library's product, and what
 the code of a kernel does (``device_code.kernel_time``). A roofline is ``AT_LEAST`` of a library's factorisation but
-LU (the tested programs have that), and of a call without a rule for its FLOPs: their steps wait for each other."""
+LU and its permutation (the tested programs have both), and of a call without a rule for its FLOPs: their steps wait for
+each other."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,8 @@ def _is_lower_bound(instruction: Instruction, work: Work) -> bool:
     target = instruction.custom_call_target
     if not target:
         return False
-    return bool(work.unmodelled) or (family_of_target(target) == "factorisation" and "getrf" not in target)
+    of_lu = any(name in target for name in _LU)
+    return bool(work.unmodelled) or (family_of_target(target) == "factorisation" and not of_lu)
 
 
 def _estimate_us(instruction: Instruction) -> float | None:
@@ -137,16 +140,35 @@ def time_model(compiled: Compiled, measured: Ceilings | None = None, *, tiles: b
     return TimeModel(ceilings_of(compiled.target), compiled.estimates_are_of_target, on)
 
 
-def error_of(sources: Iterable[str]) -> float | None:
-    """The tested error of a sum of times by models ``sources``, as a share; None with an estimate of XLA's, as before
-    JAX 0.9, whose lists do not say how many threads a kernel has."""
-    return None if XLA in set(sources) else PROGRAM_ERROR
+class ModelledLaunch(Protocol):
+    """A launch with the source of its time, and its family."""
+
+    @property
+    def model_source(self) -> str: ...
+    @property
+    def family(self) -> str: ...
 
 
-def pair_error_of(sources: Iterable[str]) -> float:
-    """The least difference of two times by models ``sources``, as a share, that tells which of two variants of one
-    program is faster."""
-    return ESTIMATED_PAIR_ERROR if {XLA, ROOFLINE} & set(sources) else PAIR_ERROR
+_TESTED_ROOFLINES = ("factorisation", "triangular-solve")
+"""The families whose rooflines are part of the tested programs (``studies/time-model.json``): LU and its solves."""
+
+
+def _is_tested(launch: ModelledLaunch) -> bool:
+    """True for a time whose error is known: of code, of tiles, and of the roofline of LU and of triangular solves."""
+    if launch.model_source == ROOFLINE:
+        return launch.family in _TESTED_ROOFLINES
+    return launch.model_source in (CODE, PRODUCT)
+
+
+def error_of(launches: Iterable[ModelledLaunch]) -> float | None:
+    """The tested error of the sum of the times of ``launches``, as a share; None where the time of one is not tested,
+    as an estimate of XLA's or a lower bound."""
+    return PROGRAM_ERROR if all(map(_is_tested, launches)) else None
+
+
+def pair_error_of(launches: Iterable[ModelledLaunch]) -> float:
+    """The least difference, as a share, by which the times of two variants with such ``launches`` tell the faster."""
+    return PAIR_ERROR if all(map(_is_tested, launches)) else ESTIMATED_PAIR_ERROR
 
 
 def error_words(error: float | None) -> str:

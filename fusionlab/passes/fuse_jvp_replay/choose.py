@@ -204,7 +204,7 @@ def _cost(figures: Figures) -> float:
 def _decision(timed: Sequence[_Costed]) -> str:
     """The times that decided, where they are those of kernels' code, and whether they do decide."""
     errors = [figures.pair_error for _, figures in timed if figures.pair_error is not None]
-    if not errors:
+    if not errors or len(timed) < 2:
         return ""
     first, second, *_ = sorted(_cost(figures) for _, figures in timed)
     said = ", ".join(f"{result.applied[0].resolved} {time_words(_cost(figures))}" for result, figures in timed)

@@ -22,7 +22,7 @@ from fusionlab.equivalence.exact.identity import evaluators
 from fusionlab.equivalence.exact.values import Array, Drawn
 from fusionlab.hlo import ops
 from fusionlab.hlo.dependence import live_nodes, reached
-from fusionlab.hlo.view import FunctionView, Node, Value, walk
+from fusionlab.hlo.view import FunctionView, Node, Value, reads, walk
 from fusionlab.passes.fuse_jvp_replay.cuts import Cut
 from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS, DRAWS_OF_INTEGERS, DRAWS_OF_RARE
 from fusionlab.passes.fuse_jvp_replay.guards import by_integers
@@ -54,23 +54,48 @@ class Products:
 
 
 def products_of(trial: ProductTrial) -> Iterator[Products]:
-    """The products of second order among the candidates of ``trial``; a second set if the first is of fewer outputs."""
+    """The products of second order among the candidates of ``trial``; two sets, if extremes are held constant in one.
+
+    With the extremes constant is tried first. Where that leaves outputs with extremes, those of all of them together
+    come before it if directions reach something beside it, which may be another Laplacian, and after it otherwise.
+    """
     if not trial.has_products:
         return
     roots = any(node.op in (ops.SQRT, ops.POWER) for node in walk(trial.cone))
     powers = roots and any(node.op is ops.POWER for node in trial.flat.walk())
     extremes = tuple(node.results[0] for node in trial.cone if may_shift(node) and trial.is_likely)
     for options in (Options(), Options(powers_by_base=True))[: 2 if powers else 1]:
-        known = set[Value]()
-        for constant in (extremes, ())[0 if extremes else 1 :]:
-            left = [output for output in trial.outputs if output not in known]
-            if known and not any(map(may_shift, live_nodes(trial.flat.nodes, trial.inputs, left))):
-                return
-            if (found := _with_constant(trial, constant, options, known)) is not None:
+        first = _with_constant(trial, extremes, options, ()) if extremes else None
+        if first is None:
+            if (found := _with_constant(trial, (), options, ())) is not None:
                 yield found
-                known.update(found.trial.outputs)
-        if known:
-            return
+                return
+            continue
+        left = [output for output in trial.outputs if output not in first.trial.outputs]
+        is_first_last = _leaves_directions(first)
+        if not is_first_last:
+            yield first
+        has_extremes = any(map(may_shift, live_nodes(trial.flat.nodes, trial.inputs, left)))
+        if has_extremes and (found := _with_constant(trial, (), options, first.trial.outputs)) is not None:
+            yield found
+        if is_first_last:
+            yield first
+        return
+
+
+def _leaves_directions(products: Products) -> bool:
+    """True if results depend on directions, and on x, otherwise than by the cuts of ``products``."""
+    dependent = reached(products.trial.flat, [products.trial.x])
+    for place in products.trial.places:
+        own = {cut.value for cut in products.cuts if cut.place is place}
+        seconds = {cut.value for cut in products.cuts if cut.place is place and cut.order == 2}
+        after = reached(place.region, seconds) - seconds
+        left = reached(place.region, [seed.value for seed in place.seeds]) & dependent
+        left -= reached(place.region, own)
+        readers = (node for node in place.region.nodes if not left.isdisjoint(reads(node)))
+        if not left.isdisjoint(place.region.returns) or any(not after.isdisjoint(node.results) for node in readers):
+            return True
+    return False
 
 
 def _with_constant(

@@ -64,7 +64,8 @@ def rewrite_replays(program: Program, by: Pass, options: Options, chunks: int, s
 
 
 def _rewritten(program: Program, view: View, entry: Emission, by: Pass, platform: str) -> tuple[Program, list[Applied]]:
-    """The program with ``entry``, with an event for each of its loops; Refusal if they stay."""
+    """The program with ``entry``, with an event for each of its loops, the first with its sparsity; Refusal if they
+    stay."""
     found = entry.found
     try:
         rebuilt = _rebuilt(program, view, entry, by.name, platform)
@@ -82,7 +83,8 @@ def _rewritten(program: Program, view: View, entry: Emission, by: Pass, platform
     sums = [(f"{loop.trips} trips", loop.node) for loop in found.loops]
     sums = sums or [(f"{found.coordinates.count} directions at once", entry.producer)]
     lost = next((run.sparsity for run in reversed(entry.runs) if run.sparsity is not None), None)
-    return rebuilt, [Applied(by.name, f"{of} are {what}", node.scope, str(by), sparsity=lost) for of, node in sums]
+    events = [Applied(by.name, f"{of} are {what}", node.scope, str(by)) for of, node in sums]
+    return rebuilt, [replace(events[0], sparsity=lost), *events[1:]]
 
 
 def _declined(

@@ -1,10 +1,10 @@
 // The launches that hold a program's distance from its floor, with what their code does.
 
-function kernelsVerdict({ model_us, model_error, floor_us, half, count, rows }) {
+function kernelsVerdict({ model_us, model_error, at_least, floor_us, half, count, rows }) {
   if (!known(model_us) || !known(floor_us)) return "No modelled time: the rates of this target are not known.";
   const error = known(model_error) ? ` ± ${Math.round(100 * model_error)} %` : "";
   const names = rows.slice(0, Math.min(half, 5)).map((row) => row.name).join(", ") + (half > 5 ? ", …" : "");
-  return `${format(model_us, "us")}${error} by the code of kernels, ${format(floor_us, "us")} at the floor; ` +
+  return `${at_least ? "≥ " : ""}${format(model_us, "us")}${error} by the code of kernels, ${format(floor_us, "us")} at the floor; ` +
     `${format(half, "count")} of ${plural(count, "launch")} hold half of the distance (${names})`;
 }
 

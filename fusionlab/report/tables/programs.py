@@ -223,20 +223,22 @@ def _trial_columns(found: Sequence[Costs]) -> dict[str, Cell]:
         "launches": number("launches"),
         f"{accessed[0]} accessed": number("bytes_accessed", 2, accessed[1]),
         f"temp {temp[0]}": number("temp_bytes", 1, temp[1]),
-        f"model {unit}": lambda one: milliseconds(one.model_us, incomplete=one.unmodelled_launches > 0, per=per),
+        f"model {unit}": lambda one: milliseconds(one.model_us, incomplete=one.is_lower_bound, per=per),
         "compile s": number("compile_s", 1),
     }
 
 
 def _undecided(found: SearchResult) -> str:
     """The programs that the model of time cannot tell from the best one."""
-    if not found.undecided or found.best.costs is None:
+    if not found.undecided:
         return ""
-    (first, share), *more = found.undecided
-    name = f'"{first.pipeline}"' if first.pipeline else "the program as it is"
+    first, *more = found.undecided
+    name = f'"{first.trial.pipeline}"' if first.trial.pipeline else "the program as it is"
     others = f" and {counted(len(more), 'other', 'others')}" if more else ""
-    needed = found.best.costs.pair_error
-    return f"; not decidable by the model of time: {name} is {share:.1%} apart{others}, {needed:.0%} are needed"
+    return (
+        f"; not decidable by the model of time: {name} is {first.apart:.1%} apart{others}, "
+        f"{first.pair_error:.0%} are needed"
+    )
 
 
 def print_search(found: SearchResult, console: Console) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
-from fusionlab.codegen.kernels.jet_layers.kernel import _split, layer_kernel
+from fusionlab.codegen.kernels.jet_layers.kernel import _in_three, _split, layer_kernel
 from fusionlab.codegen.raising import raise_nodes
 from fusionlab.device_code.kernel_rows import kernel_table
 from fusionlab.errors import InputError
@@ -63,6 +63,26 @@ def with_a_mean(u, m, w, v, b):
     return activated(z, b), z[0]
 
 
+def transposed_weights(u, w, b):
+    return jet(u, w.T, b)
+
+
+def strided_weights(u, w, b):
+    return jet(u, w[1:97:2, 3:43], b)
+
+
+def broadcast_rows(u, w, b):
+    return jet(jnp.broadcast_to(u, (8, WALKERS, ELECTRONS, K)), w, b)
+
+
+def transposed_rows(u, w, b):
+    return jet(u.transpose(2, 0, 1, 3), w, b)
+
+
+def some_electrons(u, w, b):
+    return jet(u[:, :, 1:4], w, b)
+
+
 def arrays(*shapes):
     numbers = np.random.default_rng(0)
     return [numbers.standard_normal(shape).astype("f4") for shape in shapes]
@@ -78,6 +98,12 @@ CASES = {
         with_a_mean,
         [(11, WALKERS, ELECTRONS, K), (11, WALKERS, ELECTRONS, 32), (K + 32, N), (32, N), (N,)],
     ),
+    "transposed weights": (transposed_weights, [(8, WALKERS, ELECTRONS, K), (N, K), (N,)]),
+    "strided weights": (strided_weights, [(8, WALKERS, ELECTRONS, K), (97, 50), (N,)]),
+    "broadcast rows": (broadcast_rows, [(8, WALKERS, 1, K), (K, N), (N,)]),
+    "transposed rows": (transposed_rows, [(WALKERS, ELECTRONS, 8, K), (K, N), (N,)]),
+    "some electrons": (some_electrons, [(8, WALKERS, ELECTRONS, K), (K, N), (N,)]),
+    "one walker": (jet, [(20, 1, 2, K), (K, N), (N,)]),
 }
 
 
@@ -115,7 +141,7 @@ def test_a_kernel_computes_what_its_ops_do(case, layer_in):
 
 @pytest.mark.parametrize("case", ["jet", "with a mean"])
 def test_three_products_of_tf32_are_nearly_float32(case, layer_in):
-    """A product of TF32 alone has an error of 1e-3."""
+    """A product of TF32 alone has an error of 1e-3. This is the emulation: a GPU has Triton's three products."""
     _, layer = layer_in(case)
     for three, one in zip(interpreted(layer, in_three=True), interpreted(layer), strict=True):
         assert 0 < np.abs(three - one).max() < 1e-5 * np.abs(one).max()
@@ -128,6 +154,28 @@ def test_numbers_are_split_into_two_of_tf32():
         assert not (part.view("i4") & 0x1FFF).any(), "11 significant bits"
     np.testing.assert_allclose(high[:4] + low[:4], numbers[:4], rtol=2**-21)
     assert (high[4], low[4]) == (np.inf, 0)
+
+
+@pytest.mark.parametrize("bits", [0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001, 0x7FC00000])
+def test_what_is_no_number_stays_none_when_split(bits):
+    high, low = (np.asarray(part) for part in _split(jnp.asarray(np.array([bits], "u4").view("f4"))))
+    assert np.isnan(high).all()
+    assert (low == 0).all()
+
+
+def test_the_largest_numbers_stay_finite_when_split():
+    """The nearest number of 11 bits is infinite."""
+    numbers = np.array([1, -1], "f4") * np.finfo("f4").max
+    high, low = (np.asarray(part) for part in _split(jnp.asarray(numbers)))
+    assert np.isfinite(high).all()
+    np.testing.assert_allclose(high.astype("f8") + low, numbers.astype("f8"), rtol=2**-21)
+
+
+def test_three_products_keep_what_is_not_finite():
+    """An infinity times the lower bits of one, which are zero, is no number and is left out."""
+    left = np.ones((5, 1), "f4") * np.array([[np.inf], [-np.inf], [np.nan], [np.finfo("f4").max], [2.0]], "f4")
+    right = np.ones((1, 2), "f4")
+    np.testing.assert_allclose(_in_three(jnp.asarray(left), jnp.asarray(right)), left @ right, rtol=2**-20)
 
 
 def test_all_that_follows_is_one_kernel(layer_in):

@@ -62,6 +62,17 @@ def sorted_electrons(x):
     return jnp.tanh(jnp.sort(h(x), 1) @ WIDE).sum((1, 2))  # lost
 
 
+def determinants(x):
+    """As JAX writes ``jnp.linalg.det`` where it is differentiated."""
+    factors, _, _ = jax.lax.linalg.lu(h(x) @ WIDE[:, :N])  # lost
+    return jnp.prod(jnp.diagonal(factors, axis1=-2, axis2=-1), -1)
+
+
+def factors(x):
+    overlaps = jnp.einsum("bif,bjf->bij", h(x), h(x)) + 9 * jnp.eye(N)
+    return jnp.tanh(jnp.linalg.cholesky(overlaps) @ WIDE.T[:N]).sum((1, 2))  # lost
+
+
 LOST = {
     all_in_one_layer: ("dot_general", Mixing.CONTRACTION, 3),
     deep_sets: ("reduce", Mixing.REDUCTION, 3),
@@ -72,6 +83,8 @@ LOST = {
     chosen_by_data: ("dynamic_slice", Mixing.INDEX, 3),
     layers_in_a_loop: ("while", Mixing.LOOP, 3),
     sorted_electrons: ("sort", Mixing.WHOLE, 3),
+    determinants: ("lapack_dgetrf_ffi", Mixing.DETERMINANT, 3),
+    factors: ("lapack_dpotrf_ffi", Mixing.LIBRARY, 6),
 }
 
 

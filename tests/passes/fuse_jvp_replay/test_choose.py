@@ -91,6 +91,13 @@ def test_the_code_of_kernels_decides_where_it_is_known(dense_us, chosen, said, r
     assert FuseJvpReplay().run(replay, small).applied[0].resolved == "sparsify-directions"  # launches are all there is
 
 
+def test_the_only_candidate_that_fits_is_compared_with_none(replay):
+    by_code = Setting(figures=lambda one: replace(figures(one), pair_error=0.03), platform="cuda")
+    (event,) = FuseJvpReplay(memory_budget=ByteSize(WHOLE_BYTES - 1)).run(replay, by_code).applied
+    assert event.resolved == "sparsify-directions{chunks=2}"
+    assert "by the code of kernels" not in event.what
+
+
 @pytest.mark.by_turns(4, "399-4")
 @pytest.mark.parametrize(("budget", "parts"), [(800, 1), (799, 2), (400, 2), (399, 4), (200, 4)])
 def test_within_a_budget_walkers_are_taken_in_as_few_parts_as_will_do(budget, parts, replay):

@@ -44,6 +44,19 @@ def test_values_of_equal_cost_are_tried_together(lowered):
     assert groups(flat, flat.returns, (WALKERS,)) == [list(flat.returns)]
 
 
+def test_laplacians_of_two_loops_share_one_forward_pass_where_an_extreme_counts_in_one(lowered, rewritten):
+    """Each alone needs the layer's jet again."""
+
+    def laplacian(f, x):
+        times = jax.linearize(jax.grad(f), x)[1]
+        return jax.lax.fori_loop(0, COORDINATES, lambda k, sum_: sum_ + times(jnp.eye(COORDINATES)[k])[k], 0.0)
+
+    both = lowered(jax.vmap(lambda x: tuple(laplacian(f, x) for f in (log_psi, of_the_largest))), X)
+    one, other = rewritten(both, "sparsify-directions").applied
+    assert one.what == other.what
+    assert (one.sparsity is not None, other.sparsity) == (True, None)  # told once
+
+
 @pytest.mark.slow
 def test_an_extreme_is_constant_in_one_value_and_counts_in_another_of_one_loop(run_raised):
     def laplacians(x):

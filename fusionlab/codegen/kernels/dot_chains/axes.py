@@ -240,6 +240,9 @@ class ChainAxes:
             return None
         view = StridedView.of(self.value(axis.slot))
         step, shape = view.strides[axis.at], view.base.type.shape
+        alike = [at for at, stride in enumerate(view.strides) if stride == step]
+        if axis.at != max(alike, key=lambda at: view.shape[at]):  # beside it, one of a single element runs along none
+            return None
         for of, (extent, its) in enumerate(zip(shape, row_major(shape), strict=True)):
             if extent > 1 and its == step:
                 start = view.offset // step % extent

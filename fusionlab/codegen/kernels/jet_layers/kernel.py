@@ -45,6 +45,11 @@ def columns_of(layer: JetLayer) -> int:
     return max(16, min(padded(layer.extents[layer.columns]), _ELEMENTS // padded(layer.rows)))
 
 
+def is_in_float32(layer: JetLayer) -> bool:
+    """True if the contraction of ``layer`` is asked for in float32: there are three products in its place to choose."""
+    return strictest_precision(layer.node) is lax.Precision.HIGHEST
+
+
 def layer_kernel(layer: JetLayer, *, in_three: bool = False, interpret: bool = False) -> Callable[..., tuple[Any, ...]]:
     """``layer`` as a callable of ``layer.arrays``; ``interpret`` runs the kernel on any device.
 
@@ -55,7 +60,7 @@ def layer_kernel(layer: JetLayer, *, in_three: bool = False, interpret: bool = F
     grid = (blocks * pl.cdiv(layer.instances, _TOGETHER),)
     multiply: Multiply = partial(dot, precision=strictest_precision(layer.node))
     warps = _WARPS
-    if in_three and strictest_precision(layer.node) is lax.Precision.HIGHEST:
+    if in_three and is_in_float32(layer):
         multiply, warps = _in_three if interpret else _in_three_by_triton, _WARPS_IN_THREE
     kernel = partial(_run, layer, width, blocks, multiply)
     return flat_call(kernel, layer.arrays, layer.outputs, grid, warps=warps, interpret=interpret, name="jet_layer")
@@ -107,11 +112,13 @@ def _contracted(
 def _in_three(left: Any, right: Any) -> Any:
     """The product of two blocks, by those of their upper and lower bits in TF32, without that of the lower ones.
 
-    The relative error of a term is about 2^-21, that of float32 2^-24.
+    The relative error of a term is about 2^-21, that of float32 2^-24. Interpreted kernels emulate by it what Triton
+    does on a GPU, which may split otherwise.
     """
     (high, low), (its_high, its_low) = _split(left), _split(right)
     multiply = partial(dot, precision=lax.Precision.DEFAULT)
-    return multiply(high, its_low) + multiply(low, its_high) + multiply(high, its_high)
+    lower = multiply(high, its_low) + multiply(low, its_high)
+    return jnp.where(lower == lower, lower, jnp.float32(0.0)) + multiply(high, its_high)  # inf * 0 is no number
 
 
 def _in_three_by_triton(left: Any, right: Any) -> Any:
@@ -122,15 +129,19 @@ def _in_three_by_triton(left: Any, right: Any) -> Any:
 
 
 def _split(block: Any) -> tuple[Any, Any]:
-    """``block`` as a sum of two numbers of 11 significant bits each, the first the nearest one."""
-    high = _truncated(block, round_up=True)
-    rest = block - high
-    return high, _truncated(jnp.where(rest == rest, rest, jnp.float32(0.0)))  # inf - inf is no number
+    """``block`` as a sum of two numbers of 11 significant bits each, the first the nearest finite one.
+
+    Of infinities and of what is no number the first is the same, the second zero.
+    """
+    nearest = _truncated(block, jnp.int32(1 << (_DROPPED - 1)))
+    high = jnp.where(lax.is_finite(nearest), nearest, _truncated(block, jnp.int32(0)))
+    high = jnp.where(lax.is_finite(block), high, block)
+    return high, _truncated(jnp.where(lax.is_finite(block), block - high, jnp.float32(0.0)), jnp.int32(0))
 
 
-def _truncated(block: Any, *, round_up: bool = False) -> Any:
-    bits = lax.bitcast_convert_type(block, jnp.int32)
-    bits = bits + jnp.int32(1 << (_DROPPED - 1)) if round_up else bits
+def _truncated(block: Any, more: Any) -> Any:
+    """``block``, its bits as a number plus ``more``, without the bits that TF32 does not have."""
+    bits = lax.bitcast_convert_type(block, jnp.int32) + more
     return lax.bitcast_convert_type(bits & jnp.int32(-1 << _DROPPED), jnp.float32)
 
 

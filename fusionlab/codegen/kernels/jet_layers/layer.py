@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from fusionlab.codegen.kernels.dot_chains.axes import ChainAxes, ChainAxis, ChainClasses, Slot, Stream, Use
 from fusionlab.codegen.kernels.dot_chains.chain import DotChain, Interval, NoChainError, Part, Rows, TileLoad, TileStore
 from fusionlab.codegen.kernels.dot_chains.parts import ChainParts, may_be_held
 from fusionlab.codegen.kernels.row_programs import features, side_by_side
+from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
+from fusionlab.hlo.batch_axes import factors_of
 from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.ops import WIDE_FLOATS
-from fusionlab.hlo.strided import StridedView
+from fusionlab.hlo.strided import StridedView, row_major
 from fusionlab.hlo.view import Node, Value
 
 
@@ -89,6 +91,40 @@ def streams_of(node: Node) -> list[Stream]:
     return [Stream(Use(node, 0), axis) for axis in range(len(shape) - 1) if shape[axis] > 2]
 
 
+def sum_over_rows(node: Node, stream: Stream, users: Mapping[Value, Sequence[Node]]) -> Node | None:
+    """A sum over the rows of ``node``, which lie along ``stream``, by ops that may follow it; None if there is none.
+
+    ``users`` are the nodes that read each value.
+    """
+    waiting = [(node.results[0], stream.axis)]
+    seen = set(waiting)
+    while waiting:
+        value, axis = waiting.pop(0)
+        for user in filter(may_follow, users.get(value, ())):
+            if user.op is ops.REDUCE and value == user.operands[0] and axis in user.attributes["dimensions"]:
+                if combiner(user.regions[0]) == "add":
+                    return user
+                continue
+            for to in _axes_after(user, value, axis):
+                if (user.results[0], to) not in seen:
+                    seen.add((user.results[0], to))
+                    waiting.append((user.results[0], to))
+    return None
+
+
+def _axes_after(node: Node, value: Value, axis: int) -> Iterator[int]:
+    """The axes of the result of ``node``, if of more than one element, that ``axis`` of its operand ``value`` is."""
+    shape, made = value.type.shape, node.results[0].type.shape
+    if node.op is ops.RESHAPE:
+        inner = row_major(shape)[axis]
+        yield from (at for at, its in enumerate(row_major(made)) if made[at] == shape[axis] and its == inner)
+        return
+    operands = [at for at, operand in enumerate(node.operands) if operand == value]
+    for factor in factors_of(node):
+        if any((at, axis) in factor.places for at in operands):
+            yield from (to for at, to in factor.places if at == len(node.operands) and made[to] > 1)
+
+
 def jet_layer(members: Iterable[Node], outputs: Sequence[Value], *, node: Node, stream: Stream) -> JetLayer:
     """The layer of ``node`` with what else is of ``members``, in program order, which computes ``outputs``.
 
@@ -124,7 +160,7 @@ class _LayerParts(ChainParts):
         if len(free) != 1 or whole is None or whole[0] != 0:
             raise NoChainError("the contraction has no rows, or no columns")
         (self.columns,), self.whole = free, whole
-        self.streamed = frozenset(StridedView.of(value).base for value in node.operands)
+        self.streamed = frozenset(node.operands)
 
     def layer(self, outputs: tuple[Value, ...]) -> JetLayer:
         """The layer, with the parts that ``outputs`` need."""
