@@ -67,10 +67,13 @@ def module_name(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(path):
-    """The modules of this project that a file imports, wherever in the file it does."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+def imported(path, types=True):
+    """The modules of this project that a file imports, wherever in the file it does; not those for ``types`` alone."""
+    found, tree = set(), ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if not types and isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            node.body = []
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

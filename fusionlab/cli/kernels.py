@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def command(
     source: dict[str, Any], kernel: str | None, top: int, console: Console, where: dict[str, Any]
 ) -> dict[str, Any]:
-    """Show which kernels hold a program's distance from its floor."""
+    """Show which kernels hold the distance from the floor."""
     from fusionlab.facts.kernel_facts import KernelFacts
 
     loaded, given, _ = load_facts(source, **where)

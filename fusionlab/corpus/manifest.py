@@ -103,19 +103,28 @@ class CorpusProgram:
         outputs = found["outputs"]
         return CorpusProgram(
             name=name,
-            group=str(found["group"]),
-            about=str(found["about"]),
-            licence=str(found["licence"]),
+            group=_printable(found["group"]),
+            about=_printable(found["about"]),
+            licence=_printable(found["licence"]),
             ops=int(found["stablehlo_ops"]),
             digest=str(found["sha256"]),
             inputs=tuple(map(InputSpec.from_json, found["inputs"])),
             outputs=None if outputs is None else tuple(map(OutputDigest.from_json, outputs)),
-            why_no_outputs=str(found["why_no_outputs"]),
+            why_no_outputs=_printable(found["why_no_outputs"]),
             expected={
-                target: {version: ExpectedCompile.from_json(one) for version, one in by_version.items()}
+                _printable(target): {
+                    _printable(version): ExpectedCompile.from_json(one) for version, one in by_version.items()
+                }
                 for target, by_version in found["compiles"].items()
             },
         )
+
+
+def _printable(found: Any) -> str:
+    """ValueError for another type, for control characters, and for what no terminal encodes."""
+    if not isinstance(found, str) or not found.isprintable():
+        raise ValueError(f"{found!a:.80} is not printable text")
+    return found
 
 
 @dataclass(frozen=True)

@@ -79,11 +79,11 @@ class JetLayerKernels(Pass):
         for option in ("narrowest", "widest", "most_rows"):
             if getattr(self, option) < 1:
                 raise InputError(f"{self.name}: {option} must be at least 1, not {getattr(self, option)}")
-        if self.precision not in (_EXACT, _IN_THREE):
-            raise InputError(f"{self.name}: option precision: {self.precision!r} is neither {_EXACT} nor {_IN_THREE}")
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Rewrite every layer of jets, in any block."""
+        if self.precision not in (_EXACT, _IN_THREE):
+            raise InputError(f"{self.name}: option precision: {self.precision!r} is neither {_EXACT} nor {_IN_THREE}")
         module = program.parse()
         tally = Tally()
         if any(is_layer(node) for node in view_of(module).walk()):
@@ -91,7 +91,7 @@ class JetLayerKernels(Pass):
                 return Result(program, (barrier,))
             for look in blocks_to_rewrite(module):
                 self._rewrite(look, tally)
-        otherwise = "no dot_general in the program contracts rows with a matrix"
+        otherwise = "there is no contraction of rows with a matrix in the program"
         return tally.result(program, module, self, _KERNELS, otherwise, ops.DOT_GENERAL.mnemonic)
 
     def _rewrite(self, look: Callable[[], Block], tally: Tally) -> None:

@@ -8,8 +8,8 @@ the loop carries and for random keys, which fuse with nothing. Side by side, the
 it alone is independent of the other trips (XLA merges it into one kernel), and scalars are fused into the next trip.
 
 requires: a trip count known at compile time, the same at every call, of at most ``most_trips``; at most ``most_ops``
-    ops in all trips, those of inner loops that were unrolled included. Ops are copied as they are, kernels of passes
-    before included.
+    ops in all trips, those of inner loops that were unrolled included; ops with raising rules alone, as others may have
+    effects. They are copied as they are, kernels of passes before included.
 exact: changes rounding: functions of the counter are folded by XLA, whose constants are not those of its kernels.
 hopes: the launches that each trip has for its counter, scalars and keys; costs compile time, in proportion to trips.
 """
@@ -22,13 +22,14 @@ from typing import Any, ClassVar
 
 from jaxlib.mlir import ir
 
+from fusionlab.codegen.raising import unsupported_nodes
 from fusionlab.codegen.raising.splice import drop_dead_functions
 from fusionlab.errors import InputError
 from fusionlab.hlo.loops import Loop, find_loops
 from fusionlab.hlo.program import Program, rewritten
 from fusionlab.hlo.view import Node, Region, view_of
 from fusionlab.passes.interface import Applied, Event, Pass, Result, Setting, verify
-from fusionlab.passes.refusals import Ground, Refusal
+from fusionlab.passes.refusals import Ground, Refusal, unsupported
 from fusionlab.passes.rewriting import functions_of_others
 
 
@@ -86,6 +87,8 @@ class UnrollLoops(Pass):
         if any(loop.trips != first.trips for loop in loops):
             reason = f"@{first.node.function} is called with different trip counts"
             raise Refusal(Ground.CALLED_DIFFERENTLY, reason)
+        if unknown := [node for region in first.node.regions for node in unsupported_nodes(region)]:
+            raise unsupported(unknown[0], "loop")  # its effects are in order trip by trip, and not side by side
         if first.trips > self.most_trips:
             reason = f"it has {first.trips:,} trips, more than most_trips={self.most_trips}"
             raise Refusal(Ground.NO_GAIN, reason, first.node)

@@ -39,7 +39,7 @@ COMMANDS = {
     "roofline": ("--target", "cpu"),
     "study": ("--pipeline", "batch-replay", "--target", "cpu", "-o", "out"),
 }
-NO_PROGRAM = {"compare", "completion", "models", "paper", "passes"}
+NO_PROGRAM = {"compare", "completion", "corpus", "models", "paper", "passes"}
 
 pytestmark = pytest.mark.usefixtures("without_exact_checks")
 

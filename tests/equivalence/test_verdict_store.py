@@ -75,7 +75,7 @@ def test_every_source_that_a_check_runs_counts():
         path = waiting.pop()
         if path not in seen:
             seen.add(path)
-            named = [ROOT / name.replace(".", "/") for name in imported(path)]  # modules, and names in modules
+            named = [ROOT / name.replace(".", "/") for name in imported(path, types=False)]  # and names in them
             places = [place for name in named for place in (name, name.parent)]
             files = [file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")]
             waiting += filter(Path.is_file, files)

@@ -220,6 +220,7 @@ OF_ONE_OP = ("codegen/raising/rules/", "codegen/laplacian/", "equivalence/exact/
 OTHERS = {
     *("hlo/constants.py", "hlo/cost.py", "hlo/diff/lines.py", "hlo/loops.py", "hlo/replay.py", "hlo/strided.py"),
     *("codegen/between_collectives.py", "codegen/kernels/dot_chains/parts.py", "codegen/kernels/row_programs.py"),
+    "codegen/kernels/jet_layers/layer.py",
     *(f"passes/{name}.py" for name in ("batched_dot_kernels", "hoist_reduce_through_dot", "pack_isomorphic_slices")),
     *("passes/scatter_to_gather.py", "passes/sink_broadcast_through_dot.py"),
     "ledger/buffer_copies.py",

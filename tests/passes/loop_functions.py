@@ -172,6 +172,17 @@ def _heads(weights, x):
     return lax.fori_loop(0, 3, lambda n, s: s + jnp.sin(n * score).sum((1, 2, 3)), x[:, 0])
 
 
+def _jets(weights, x):
+    """A layer of jets, rows of a value, its Laplacian and its derivatives; and a loop of constants."""
+    rows = jnp.sin(jnp.arange(1.0, 7)[:, None, None] * x)
+    made = jnp.einsum("rbk,kn->rbn", rows, jnp.tile(weights, (1, 8)), precision="highest")
+    value = jnp.tanh(made[0])
+    slope = 1 - value**2
+    laplacian = slope * made[1] - 2 * value * slope * (made[2:] ** 2).sum(0)
+    jets = jnp.concatenate([value[None], laplacian[None], slope * made[2:]])
+    return lax.fori_loop(0, 3, lambda n, s: s + jnp.sin(n * jets).sum((0, 2)), x[:, 0])
+
+
 def _attended(weights, x):
     """A softmax between two products of small matrices; and a loop of constants."""
     ramp = lax.fori_loop(0, 3, lambda _, t: jnp.sin(t) + t, jnp.arange(12, dtype=x.dtype))
@@ -203,5 +214,6 @@ FUNCTIONS = {
     "shared": _shared,
     "halves": _halves,
     "heads": _heads,
+    "jets": _jets,
     "attended": _attended,
 }

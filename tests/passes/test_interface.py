@@ -25,7 +25,9 @@ CHANGED = ("energy", "jvp-in-loop", "nested", "determinants", "called-twice", "p
 
 @pytest.fixture(scope="module")
 def programs(loop_program, lowered):
-    kernels = (lowered(FUNCTIONS[name], WEIGHTS, X, platform="cuda") for name in ("layers", "heads", "attended"))
+    kernels = (
+        lowered(FUNCTIONS[name], WEIGHTS, X, platform="cuda") for name in ("layers", "heads", "jets", "attended")
+    )
     return [*map(loop_program, CHANGED), *kernels]
 
 

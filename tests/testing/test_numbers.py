@@ -58,7 +58,7 @@ def test_what_cannot_be_judged_is_a_failure():
     with pytest.raises(AssertionError, match="not-checked"):
         assert_equivalent(lambda x: x / 0 * 0, lambda x: x / 0 * 0, (X,))
     with pytest.raises(AssertionError, match="not-checked"):
-        assert_equivalent(jnp.linalg.eigvalsh, jnp.linalg.eigvalsh, (X.T @ X,))
+        assert_equivalent(jax.lax.linalg.hessenberg, jax.lax.linalg.hessenberg, (X.T @ X,))
 
 
 def test_abstract_arguments_have_no_numbers():

@@ -106,7 +106,7 @@ class LostAt:
         """The source line, or the scope where there is none."""
         return self.source or self.scope
 
-    def told(self, time: Time) -> str:
+    def words(self, time: Time) -> str:
         """The op, its cost by rows, and what the author could write instead, in one line."""
         us = time(self.cost)
         figures = [
@@ -178,7 +178,7 @@ class Sparsity:
 
     def lines(self, time: Time = lambda cost: None) -> list[str]:
         """The verdict, and a line for each notable loss with its cost by rows."""
-        return [self.line, *(each.told(time) for each in self.notable)]
+        return [self.line, *(each.words(time) for each in self.notable)]
 
     def without_lines(self) -> Sparsity:
         """The same without source lines, which have moved since."""

@@ -200,6 +200,7 @@ def test_kernels_compile_for_an_absent_gpu(target, precision, lowered):
     assert row.resources.registers <= 200
 
 
-def test_an_unknown_precision_is_an_error():
-    with pytest.raises(InputError, match="precision: 'half' is neither exact nor tf32x3"):
-        JetLayerKernels(precision="half")
+def test_an_unknown_precision_is_an_error(lowered):
+    program = lowered(jnp.sin, jax.ShapeDtypeStruct((3,), np.float32), platform="cuda")
+    with pytest.raises(InputError, match="'half' is neither exact nor tf32x3"):
+        JetLayerKernels(precision="half").run(program, Setting(platform="cuda"))

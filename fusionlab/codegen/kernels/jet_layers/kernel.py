@@ -73,7 +73,7 @@ def _run(layer: JetLayer, width: int, blocks: int, multiply: Multiply, *refs: An
     held, results = dict(zip(arrays, refs, strict=False)), refs[len(arrays) :]
     columns = lax.rem(pl.program_id(0), jnp.int32(blocks)) * width + jnp.arange(width, dtype=jnp.int32)
     first = lax.div(pl.program_id(0), jnp.int32(blocks)) * _TOGETHER
-    instances = [_Instance(layer, held, first + each, columns) for each in range(_TOGETHER)]
+    instances = [_LayerInstance(layer, held, first + each, columns) for each in range(_TOGETHER)]
     totals = tuple(jnp.zeros((padded(layer.rows), width), jnp.float32) for _ in instances)
     for source in layer.sources:
         totals = _contracted(layer, source, instances, multiply, totals)
@@ -82,7 +82,7 @@ def _run(layer: JetLayer, width: int, blocks: int, multiply: Multiply, *refs: An
 
 
 def _contracted(
-    layer: JetLayer, source: RowSource, instances: Sequence[_Instance], multiply: Multiply, totals: tuple[Any, ...]
+    layer: JetLayer, source: RowSource, instances: Sequence[_LayerInstance], multiply: Multiply, totals: tuple[Any, ...]
 ) -> tuple[Any, ...]:
     """``totals`` and the product of a source with its weights."""
     many = min(_FEATURES, padded(source.extent))
@@ -145,7 +145,7 @@ def _truncated(block: Any, more: Any) -> Any:
     return lax.bitcast_convert_type(bits & jnp.int32(-1 << _DROPPED), jnp.float32)
 
 
-class _Instance:
+class _LayerInstance:
     """The rows of one walker and electron: every array is ``[rows, columns]``, or has 1 in place of either."""
 
     def __init__(self, layer: JetLayer, refs: Mapping[Any, Any], index: Any, columns: Any) -> None:

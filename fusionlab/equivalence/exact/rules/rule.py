@@ -119,11 +119,12 @@ def uninterpreted(node: Node, evaluator: Evaluator, operands: Sequence[Held], en
     for index, result in enumerate(node.results):
         parts = []
         for draw, each in enumerate(zip(*arrays, strict=True) if arrays else [()]):
-            digest = hashlib.sha256(f"{node.name} {text} {index}".encode())
+            digest = hashlib.sha256()
             for one in each:
                 digest.update(f"{one.dtype} {one.shape}".encode())
                 digest.update((one + np.zeros((), one.dtype)).tobytes())  # 0 and -0 are one residue
             evaluator.uncovered.add((node.label, digest.hexdigest()))
+            digest.update(f"{node.name} {text} {index}".encode())
             random = np.random.default_rng(list(digest.digest()))
             dtype = dtype_of(result)
             if dtype.kind in "iu":  # every bit is random
