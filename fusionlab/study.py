@@ -33,7 +33,7 @@ from fusionlab.hlo.cost import Cost, program_cost
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.footprint import Footprint, footprint, peak_bytes
 from fusionlab.ledger.launch_rows import LaunchRow
-from fusionlab.ledger.time.model import LAUNCH_US, pair_error_of, roofline_us, with_time_by_rows
+from fusionlab.ledger.time.model import LAUNCH_US, pair_error_of, roofline_us, time_by_rows
 from fusionlab.passes.catalogue import is_own
 from fusionlab.passes.interface import (
     Applied,
@@ -193,10 +193,13 @@ def study(
 
 def event_documents(events: Sequence[Event], target: Target) -> list[dict[str, Any]]:
     """The events as data, with the time on ``target`` that a model gives to the directions of a forward Laplacian."""
-    found: list[dict[str, Any]] = [{**event.to_json()} for event in events]
-    for one in found:
-        if one.get("sparsity"):
-            one["sparsity"] = with_time_by_rows(one["sparsity"], target)
+    time = time_by_rows(target)
+    found: list[dict[str, Any]] = []
+    for event in events:
+        document: dict[str, Any] = {**event.to_json()}
+        if isinstance(event, Applied) and event.sparsity is not None:
+            document["sparsity"] = event.sparsity.to_json(time)
+        found.append(document)
     return found
 
 

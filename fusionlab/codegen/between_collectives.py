@@ -21,7 +21,7 @@ from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import func
 
 from fusionlab.codegen.collective_levels import Traits, levels, worth_and_rest
-from fusionlab.codegen.raising.splice import import_functions
+from fusionlab.codegen.raising.splice import copy_here, import_functions
 from fusionlab.hlo import ops
 from fusionlab.hlo.loops import has_effect_inside
 from fusionlab.hlo.meshes import drop_open_constraints
@@ -214,7 +214,7 @@ class _Division:
             for operation in own:
                 for value in _reads(operation):
                     self._copy_constant(value, known)
-                _copy(operation, known)
+                copy_here(operation, known)
             func.ReturnOp([known[value] for value in results])
         call = func.CallOp([value.type for value in results], name, given, ip=ir.InsertionPoint(last))
         for old, new in zip(results, call.results, strict=True):
@@ -236,7 +236,7 @@ class _Division:
         maker = _maker(value)
         for operand in maker.operands:
             self._copy_constant(operand, known)
-        _copy(maker, known)
+        copy_here(maker, known)
 
     def _is_constant(self, value: Any) -> bool:
         """True if ``value`` follows from constants alone, by operations without regions."""
@@ -310,14 +310,3 @@ def _reads(operation: Any) -> list[Any]:
         inside.update(argument for region in one.regions for block in region.blocks for argument in block.arguments)
     captured = [value for one in inner for value in one.operands if value not in inside]
     return list(dict.fromkeys((*operation.operands, *captured)))
-
-
-def _copy(operation: Any, known: dict[Any, Any]) -> None:
-    """Copy ``operation`` to the insertion point; it reads, and then adds to, ``known`` values there."""
-    copy = operation.clone(ip=ir.InsertionPoint.current)
-    copy = getattr(copy, "operation", copy)
-    for one in (copy, *inner_operations(copy)):
-        for at, value in enumerate(one.operands):
-            if value in known:
-                one.operands[at] = known[value]
-    known.update(zip(operation.results, copy.results, strict=True))

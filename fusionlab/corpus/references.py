@@ -132,7 +132,7 @@ def _require_draw(draw: str, low: float, high: float) -> None:
     elif not (low < high and math.isfinite(high - low)):
         raise ValueError(f"{draw} from {low} to {high}: finite, and the least below the most")
     elif draw == "integers" and not all(end.is_integer() and abs(end) <= _MOST_INTEGER for end in (low, high)):
-        raise ValueError(f"integers from {low} to {high}: whole numbers of 64 bits")
+        raise ValueError(f"integers from {low} to {high}: the bounds must be int64")
 
 
 def _flat(array: np.ndarray) -> np.ndarray:

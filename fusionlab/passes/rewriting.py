@@ -96,7 +96,7 @@ def rewrite_loops(program: Program, pass_name: str, decide: Decision, setting: S
         verify(module, pass_name)
         drop_dead_functions(module)
         program = rewritten(program, module)
-    raise AssertionError(f"pass {pass_name} did not come to rest after {limit} rewrites")
+    raise AssertionError(f"pass {pass_name} did not converge after {limit} rewrites")
 
 
 def _sweep(

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 from jaxlib.mlir import ir
 
 from fusionlab.codegen.raising import unsupported_nodes
-from fusionlab.codegen.raising.splice import drop_dead_functions
+from fusionlab.codegen.raising.splice import copy_here, drop_dead_functions
 from fusionlab.errors import InputError
 from fusionlab.hlo.loops import Loop, find_loops
 from fusionlab.hlo.program import Program, rewritten
@@ -119,21 +119,8 @@ def _unroll(operation: Any, trips: int) -> None:
         for _ in range(trips):
             known = dict(zip(block.arguments, carried, strict=True))
             for one in body:
-                copied = one.clone()
-                _read(copied.operation, known)
-                known.update(zip(one.results, copied.operation.results, strict=True))
+                copy_here(one, known)
             carried = [known.get(value, value) for value in last.operands]
     for result, value in zip(operation.results, carried, strict=True):
         result.replace_all_uses_with(value)
     operation.erase()
-
-
-def _read(operation: Any, known: dict[Any, Any]) -> None:
-    """Let ``operation``, and what is in its regions, read the values that ``known`` has for others."""
-    for number, value in enumerate(operation.operands):
-        if value in known:
-            operation.operands[number] = known[value]
-    for region in operation.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                _read(inner.operation, known)

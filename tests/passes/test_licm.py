@@ -30,7 +30,7 @@ def test_the_limit_of_rewrites_grows_with_the_loops(lowered, rewritten, monkeypa
     monkeypatch.setattr(rewriting, "_SWEEPS_PER_LOOP", 1)
     assert len(rewritten(program, "licm").applied) == 3
     monkeypatch.setattr(rewriting, "_SWEEPS_PER_LOOP", 0)
-    with pytest.raises(AssertionError, match="licm did not come to rest after 1 rewrites"):
+    with pytest.raises(AssertionError, match="licm did not converge after 1 rewrites"):
         LoopInvariantCodeMotion().run(program, Setting())
 
 

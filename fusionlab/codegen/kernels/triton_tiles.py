@@ -13,8 +13,9 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
+from fusionlab.codegen.raising import Raising
 from fusionlab.hlo.strided import Axis
-from fusionlab.hlo.view import Value
+from fusionlab.hlo.view import Node, Value
 
 dot = getattr(triton, "dot", None) or pl.dot
 """The product of two blocks [m, k] and [k, n]; JAX before 0.10 has it in Pallas itself."""
@@ -46,6 +47,25 @@ def places(axes: Sequence[Axis], index: Any, arrays: int) -> list[Any]:
         index = index if outermost else lax.div(index, jnp.int32(axis.extent))
         found = [place + here * step if step else place for place, step in zip(found, axis.steps, strict=True)]
     return found
+
+
+def indices(grid: Sequence[int], extents: Mapping[int, int], index: Any) -> dict[int, Any]:
+    """The index along each class of ``grid`` of an instance, the last class fastest; past the last one arbitrary."""
+    found: dict[int, Any] = {}
+    for label in reversed(grid):
+        found[label] = lax.rem(index, jnp.int32(extents[label]))
+        index = lax.div(index, jnp.int32(extents[label]))
+    return found
+
+
+def applied(node: Node, arrays: Sequence[Any]) -> Any:
+    """An elementwise op on tiles of one shape; predicates that are numbers become predicates."""
+    made = [
+        array != 0 if value.type.dtype == "i1" and array.dtype != jnp.bool_ else array
+        for value, array in zip(node.operands, arrays, strict=True)
+    ]
+    (result,) = Raising().node(node, dict(zip(node.operands, made, strict=True)))
+    return result
 
 
 def flat_call(

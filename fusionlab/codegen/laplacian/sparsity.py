@@ -184,13 +184,16 @@ class Sparsity:
         """The same without source lines, which have moved since."""
         return replace(self, lost=tuple(replace(each, source="") for each in self.lost))
 
-    def to_json(self) -> dict[str, Any]:
-        """As data."""
+    def to_json(self, time: Time | None = None) -> dict[str, Any]:
+        """As data; with ``time``, the ``model_us`` of each loss."""
+        lost: list[dict[str, Any]] = [{**each.to_json(), "share": self.share(each)} for each in self.lost]
+        if time is not None:
+            lost = [{**one, "model_us": time(each.cost)} for one, each in zip(lost, self.lost, strict=True)]
         return {
             "directions": self.directions,
             "directions_first": self.first,
             "line": self.line,
-            "lost": [{**each.to_json(), "share": self.share(each)} for each in self.lost],
+            "lost": lost,
             **_json_of(self.whole),
         }
 

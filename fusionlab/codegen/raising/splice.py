@@ -63,6 +63,18 @@ def splice(
     return symbol
 
 
+def copy_here(operation: Any, known: dict[Any, Any]) -> Any:
+    """Copy ``operation`` to the insertion point; it reads, and then adds to, ``known`` values there."""
+    copy = operation.clone(ip=ir.InsertionPoint.current)
+    copy = getattr(copy, "operation", copy)
+    for one in (copy, *inner_operations(copy)):
+        for at, value in enumerate(one.operands):
+            if value in known:
+                one.operands[at] = known[value]
+    known.update(zip(operation.results, copy.results, strict=True))
+    return copy
+
+
 def inline(
     operations: Sequence[Any], function: Callable[..., Sequence[Any]], operands: Sequence[Any], *, platform: str
 ) -> None:
@@ -83,12 +95,8 @@ def inline(
             if source.name == "func.return":
                 results = [known[value] for value in source.operands]
                 break
-            copy = source.clone(ip=ir.InsertionPoint(first))
-            copy = getattr(copy, "operation", copy)
-            for at, value in enumerate(source.operands):
-                copy.operands[at] = known[value]
-            known.update(zip(source.results, copy.results, strict=True))
-            copy.location = first.location
+            with ir.InsertionPoint(first):
+                copy_here(source, known).location = first.location
         replaced = [result for operation in operations for result in operation.results]
         types = [(str(old.type), str(new.type)) for old, new in zip(replaced, results, strict=True)]
         if any(old != new for old, new in types):

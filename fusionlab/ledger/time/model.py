@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from fusionlab.codegen.compile import Compiled
 from fusionlab.codegen.targets import Target
@@ -192,13 +192,3 @@ def time_by_rows(target: Target) -> Callable[[Cost], float | None]:
     model has no tested error. None without a spec."""
     ceilings = ceilings_of(target)
     return lambda cost: None if ceilings is None else ceilings.least_us(cost.flops, cost.bytes, cost.tf32_flops)
-
-
-def with_time_by_rows(sparsity: dict[str, Any], target: Target) -> dict[str, Any]:
-    """The document of a rewriting's directions (``Applied.sparsity``) with ``model_us`` at each loss."""
-    time = time_by_rows(target)
-    lost = [
-        {**one, "model_us": time(Cost(flops=one["flops"], bytes=one["bytes"], tf32_flops=one["tf32_flops"]))}
-        for one in sparsity["lost"]
-    ]
-    return {**sparsity, "lost": lost}

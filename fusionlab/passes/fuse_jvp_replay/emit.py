@@ -48,24 +48,27 @@ Jets = Mapping[Value, Sequence[Any]]
 class Emission:
     """The whole function without the sums of ``found``; Refusal if something else needs its loops.
 
-    ``chunks``: the walkers in so many parts, one after another."""
+    ``chunks``: the walkers in so many parts, one after another. ``runs`` are those of the engine, once it is traced.
+    """
 
     def __init__(self, found: Derivation, raising: Raising, options: Options, chunks: int) -> None:
         self.found, self.raising, self.chunks = found, raising, chunks
+        self.runs: list[State] = []
         self.options = replace(options, powers_by_base=found.powers_by_base)
         if gone := {loop.node for loop in found.loops}.intersection(self.rest):
             raise Refusal(Ground.TERMS_USED, "single second derivatives are used elsewhere", next(iter(gone)))
         if chunks > 1:
-            self.along = axis_of_parts(self.flat, self.cone, found.x, found.marks, found.walkers, self.outputs, chunks)
+            _ = self.along  # Refusal if there is none
             if self.weights is None:
                 raise Refusal(Ground.NOT_IN_PARTS, "sums with weights of their own are not taken in parts")
         if options.adjoint:
             self._require_adjoint()
 
     @functools.cached_property
-    def runs(self) -> list[State]:
-        """The runs of the engine, once the callable has been traced."""
-        return []
+    def along(self) -> int:
+        """The axis of x that is taken in parts."""
+        found = self.found
+        return axis_of_parts(self.flat, self.cone, found.x, found.marks, found.walkers, self.outputs, self.chunks)
 
     @property
     def flat(self) -> FunctionView:

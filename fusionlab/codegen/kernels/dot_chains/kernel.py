@@ -18,8 +18,7 @@ from jax.experimental.pallas import triton
 
 from fusionlab.codegen.kernels.dot_chains.axes import REDUCTIONS
 from fusionlab.codegen.kernels.dot_chains.chain import DotChain, Interval, Part, TileLoad, TileStore
-from fusionlab.codegen.kernels.triton_tiles import dot, flat_call, padded
-from fusionlab.codegen.raising import Raising
+from fusionlab.codegen.kernels.triton_tiles import applied, dot, flat_call, indices, padded
 from fusionlab.codegen.raising.rules.contraction import strictest_precision
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
@@ -74,7 +73,7 @@ class _Instance:
         self.chain, self.refs, self.results, self.waits = chain, refs, results, waits
         self.made: dict[Part, Any] = {}
         self.sums: dict[Part, Any] = {}
-        self.grid = _indices(chain)
+        self.grid = indices(chain.grid, chain.extents, pl.program_id(0))
 
     def loop(self, phase: int, interval: Interval) -> None:
         """Run through ``interval``: add to the sums and write what the loops of ``phase`` make there."""
@@ -151,7 +150,7 @@ class _Instance:
                 return self._reduced(node, part, operands[0])
             case Node() as node:
                 pairs = zip(operands, part.operands, strict=True)
-                return _applied(node, [self._shaped(array, one.labels, part.labels) for array, one in pairs])
+                return applied(node, [self._shaped(array, one.labels, part.labels) for array, one in pairs])
 
     def _sum(self, part: Part) -> Any:
         """What is summed over the stream: terms outside of loops, and those of the loops before."""
@@ -231,16 +230,6 @@ class _Instance:
         return jnp.broadcast_to(places, shape) if labels else places, there
 
 
-def _indices(chain: DotChain) -> dict[int, Any]:
-    """The index of this instance along each class of the grid."""
-    found: dict[int, Any] = {}
-    rest = pl.program_id(0)
-    for label in reversed(chain.grid):
-        found[label] = lax.rem(rest, jnp.int32(chain.extents[label]))
-        rest = lax.div(rest, jnp.int32(chain.extents[label]))
-    return found
-
-
 def _reads_of(ends: Iterable[Part]) -> list[Part]:
     """The parts outside of loops that parts of a loop read, directly or through others of the loop."""
     found: dict[Part, None] = {}
@@ -255,13 +244,3 @@ def _reads_of(ends: Iterable[Part]) -> list[Part]:
         else:
             waiting += part.operands
     return list(found)
-
-
-def _applied(node: Node, arrays: list[Any]) -> Any:
-    """An elementwise op on tiles of one shape; predicates that are numbers become predicates."""
-    made = [
-        array != 0 if value.type.dtype == "i1" and array.dtype != jnp.bool_ else array
-        for value, array in zip(node.operands, arrays, strict=True)
-    ]
-    (result,) = Raising().node(node, dict(zip(node.operands, made, strict=True)))
-    return result

@@ -19,8 +19,7 @@ from jax.experimental.pallas import triton
 
 from fusionlab.codegen.kernels.dot_chains.chain import Interval, Part, Rows, TileLoad, TileStore
 from fusionlab.codegen.kernels.jet_layers.layer import JetLayer, RowSource
-from fusionlab.codegen.kernels.triton_tiles import dot, flat_call, padded
-from fusionlab.codegen.raising import Raising
+from fusionlab.codegen.kernels.triton_tiles import applied, dot, flat_call, indices, padded
 from fusionlab.codegen.raising.rules.contraction import strictest_precision
 from fusionlab.hlo.view import Node
 
@@ -154,7 +153,7 @@ class _LayerInstance:
         self.exists = None if layer.instances % _TOGETHER == 0 else jnp.reshape(index < layer.instances, (1, 1))
         extent = layer.extents[layer.columns]
         self.has_column = None if extent % columns.shape[0] == 0 else (columns < extent)[None, :]
-        self.grid = _indices(layer, index)
+        self.grid = indices(layer.grid, layer.extents, index)
         self.made: dict[Part, Any] = {}
         self.product: Any = None
 
@@ -214,7 +213,7 @@ class _LayerInstance:
             case Rows() as rows:
                 return self.product if part.interval else self._summed(self.product, rows.interval)
             case Node() as node:
-                return _applied(node, [self.value(operand) for operand in part.operands])
+                return applied(node, jnp.broadcast_arrays(*map(self.value, part.operands)))
 
     def _term(self, term: Part) -> Any:
         """A term of a sum over rows."""
@@ -274,23 +273,3 @@ def _both(*masks: Any) -> Any:
     """Where all ``masks`` hold, of which None is true everywhere."""
     known = [mask for mask in masks if mask is not None]
     return reduce(operator.and_, known) if known else None
-
-
-def _indices(layer: JetLayer, index: Any) -> dict[int, Any]:
-    """The index of an instance along each class of the grid; past the last instance arbitrary."""
-    found: dict[int, Any] = {}
-    for label in reversed(layer.grid):
-        found[label] = lax.rem(index, jnp.int32(layer.extents[label]))
-        index = lax.div(index, jnp.int32(layer.extents[label]))
-    return found
-
-
-def _applied(node: Node, arrays: Sequence[Any]) -> Any:
-    """An elementwise op on tiles, broadcast to one shape; predicates that are numbers become predicates."""
-    shape = jnp.broadcast_shapes(*(array.shape for array in arrays))
-    made = [
-        jnp.broadcast_to(array != 0 if value.type.dtype == "i1" and array.dtype != jnp.bool_ else array, shape)
-        for value, array in zip(node.operands, arrays, strict=True)
-    ]
-    (result,) = Raising().node(node, dict(zip(node.operands, made, strict=True)))
-    return result

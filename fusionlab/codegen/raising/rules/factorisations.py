@@ -41,7 +41,7 @@ def _zeros(op: RaisedOp, number: int) -> Any:
 
 def _info(op: RaisedOp, found: Any, axes: int = 1) -> Any:
     """1 where ``found`` has NaN, as JAX's primitives have where the routine failed; 0 if it selects NaN alone."""
-    if selects_nan_alone(op.node.operation.results[len(op.node.results) - 1]):
+    if selects_nan_alone(op.node.results[-1].handle):
         return _zeros(op, -1)
     return jnp.any(jnp.isnan(found), axis=tuple(range(-axes, 0))).astype(np.int32)
 
@@ -76,7 +76,7 @@ def _orgqr(op: RaisedOp) -> list[Any]:
 
 def _singular(op: RaisedOp, *, full: bool, vectors: bool, adjoint: bool) -> list[Any]:
     """The results of a singular value decomposition; ``adjoint``: the call returns V, not its adjoint."""
-    if list(op.node.operation.results[0].uses):
+    if list(op.node.results[0].handle.uses):
         raise RaiseError("what a singular value decomposition leaves of its operand is read", op.node)
     if not vectors:
         values = op.jax(lax.linalg.svd, op.operands[0], full_matrices=False, compute_uv=False)

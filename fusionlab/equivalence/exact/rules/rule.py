@@ -101,6 +101,15 @@ def _listed(found: Any) -> list[Array]:
     return found if isinstance(found, list) else [found]
 
 
+def _digest_of(arrays: Sequence[Array]) -> Any:
+    """The hash of the operands of one draw."""
+    digest = hashlib.sha256()
+    for one in arrays:
+        digest.update(f"{one.dtype} {one.shape}".encode())
+        digest.update((one + np.zeros((), one.dtype)).tobytes())  # 0 and -0 are one residue
+    return digest
+
+
 def uninterpreted(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
     """The results as a random function of the op, its attributes and its whole operands, draw by draw.
 
@@ -115,17 +124,15 @@ def uninterpreted(node: Node, evaluator: Evaluator, operands: Sequence[Held], en
         texts[node] = f"{Bodies(node.module).text(attributes)} {types}"
     text = texts[node]
     arrays = same_draws([operand.array for operand in operands])
+    digests = [_digest_of(each) for each in (zip(*arrays, strict=True) if arrays else [()])]
+    evaluator.uncovered.update((node.label, each.hexdigest()) for each in digests)
     found: list[Held] = []
     for index, result in enumerate(node.results):
         parts = []
-        for draw, each in enumerate(zip(*arrays, strict=True) if arrays else [()]):
-            digest = hashlib.sha256()
-            for one in each:
-                digest.update(f"{one.dtype} {one.shape}".encode())
-                digest.update((one + np.zeros((), one.dtype)).tobytes())  # 0 and -0 are one residue
-            evaluator.uncovered.add((node.label, digest.hexdigest()))
-            digest.update(f"{node.name} {text} {index}".encode())
-            random = np.random.default_rng(list(digest.digest()))
+        for draw, digest in enumerate(digests):
+            own = digest.copy()
+            own.update(f"{node.name} {text} {index}".encode())
+            random = np.random.default_rng(list(own.digest()))
             dtype = dtype_of(result)
             if dtype.kind in "iu":  # every bit is random
                 parts.append(
