@@ -29,7 +29,16 @@ def test_the_files_that_are_begun_first_are_there():
 def test_ids_of_those_that_took_long(tmp_path):
     path = tmp_path / "fast.xml"
     path.write_text(XML.replace("tests.test_b", "tests.hlo.test_b.TestThat"))
-    assert ids_from(path, 2.0) == ["hlo/test_a.py::test_one[x|y]", "hlo/test_b.py::TestThat::test_two"]
+    assert ids_from(path, 2.0, 0.0) == ["hlo/test_a.py::test_one[x|y]", "hlo/test_b.py::TestThat::test_two"]
+
+
+def test_the_fastest_case_of_a_function_stays_if_it_is_fast_enough(tmp_path):
+    path = tmp_path / "fast.xml"
+    path.write_text(XML.replace("test_three", "test_one[z]").replace('"0.5"', '"2.2"'))
+    assert ids_from(path, 2.0, 0.0) == [
+        "hlo/test_a.py::test_one[x|y]", "hlo/test_a.py::test_one[z]", "test_b.py::test_two",
+    ]  # fmt: skip
+    assert ids_from(path, 2.0, 2.5) == ["hlo/test_a.py::test_one[z]", "test_b.py::test_two"]
 
 
 def test_the_recorded_tests_are_there():
