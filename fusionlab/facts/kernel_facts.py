@@ -19,7 +19,7 @@ from fusionlab.errors import InputError, unknown
 from fusionlab.facts.interface import Facts, require_code, table_lines
 from fusionlab.ledger.launch_rows import LaunchRow, Totals, lower_bounds_words, totals
 from fusionlab.ledger.roofline import distance_us, floor_us
-from fusionlab.ledger.time.model import XLA, Ceilings, ceilings_of, error_of, error_words
+from fusionlab.ledger.time.model import XLA, Ceilings, ceilings_of, error_of, error_words, is_mostly_launching
 from fusionlab.report.tables import UNKNOWN, Cell, Table, milliseconds, shown
 from fusionlab.units import TIMES, counted, time_words, unit_for
 
@@ -136,7 +136,8 @@ class KernelFacts(Facts):
 
     @property
     def model_error(self) -> float | None:
-        """The tested error of ``model_us``, as a share; None where estimates of XLA's or lower bounds are in it."""
+        """The tested error of ``model_us``, as a share; None where estimates of XLA's or lower bounds are in it,
+        and where most of it is launching."""
         return error_of(one for one in self.launches if one.dynamic_launches)
 
     @property
@@ -175,8 +176,11 @@ class KernelFacts(Facts):
         if any(one.model_source == XLA for one in self.launches):
             return "XLA's estimate where the list of launches does not say how many threads a kernel has"
         said = "by the code of kernels and the tiles of products, fitted on an H100"
-        error = "" if self.model_error is None else f",{error_words(self.model_error)} for a program"
-        return f"{said}{error} (docs/time-model.md)"
+        if self.model_error is not None:
+            said += f",{error_words(self.model_error)} for a program"
+        elif is_mostly_launching(self.launches):
+            said += "; most of it is launching, whose error is not known"
+        return f"{said} (docs/time-model.md)"
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -108,7 +108,7 @@ def test_sites_have_columns_of_their_code(cli, as_json, tmp_path):
         "import jax, jax.numpy as jnp\ndef f(x):\n    y = jax.lax.fori_loop(0, 3, lambda i, s: s @ x, x)\n"
         "    return jnp.tanh(y), jnp.sin(x).sum(0)\n"
     )
-    given = ("launches", tmp_path / "model.py:f", "--args", "f32[512,512]")
+    given = ("launches", tmp_path / "model.py:f", "--args", "f32[2048,2048]")
     head = next(line for line in cli(*given, "--kernels", code=0).stdout.splitlines() if line.startswith(" launch "))
     assert head.split()[-3:] == ["reads/need", "sectors", "registers"]
     found = as_json(*given, "--kernels")

@@ -10,6 +10,10 @@ from fusionlab.ledger.time.model import AT_LEAST, CODE, MEASURED, PRODUCT, ROOFL
 LU, SOLVE, FFT = "factorisation", "triangular-solve", "fft"
 
 
+def _site(source, family, us, launches=1):
+    return SimpleNamespace(model_source=source, family=family, model_us=us * launches, dynamic_launches=launches)
+
+
 @pytest.mark.parametrize(
     ("launches", "tested"),
     [
@@ -25,6 +29,13 @@ LU, SOLVE, FFT = "factorisation", "triangular-solve", "fft"
     ],
 )
 def test_only_times_that_were_tested_have_an_error_and_decide_at_three_percent(launches, tested):
-    found = [SimpleNamespace(model_source=source, family=family) for source, family in launches]
+    found = [_site(source, family, 100.0) for source, family in launches]
     assert pair_error_of(found) == (PAIR_ERROR if tested else ESTIMATED_PAIR_ERROR)
     assert error_of(found) == (PROGRAM_ERROR if tested else None)
+
+
+@pytest.mark.parametrize(("us", "tested"), [(4.9, False), (5.1, True)])
+def test_where_launching_is_more_than_half_of_the_time_no_error_is_claimed(us, tested):
+    found = [_site(CODE, "elementwise", us, 40)]
+    assert error_of(found) == (PROGRAM_ERROR if tested else None)
+    assert pair_error_of(found) == (PAIR_ERROR if tested else ESTIMATED_PAIR_ERROR)

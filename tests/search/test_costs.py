@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("compile_cache")
 
 @pytest.fixture
 def program(lowered):
-    x = np.ones((8, 8), np.float32)
+    x = np.ones((2048, 2048), np.float32)  # launching is little of its time
     return lambda platform: lowered(lambda x: (x @ x) * 2.0 + x.sum(), x, platform=platform)
 
 
@@ -57,7 +57,7 @@ def test_the_time_of_an_attached_gpu_is_that_of_its_code(program, monkeypatch):
 
 def test_the_time_with_a_factorisation_is_a_lower_bound(lowered):
     def found(function):
-        given = lowered(function, np.ones((4, 32, 32), np.float32), platform="cuda")
+        given = lowered(function, np.ones((8192, 32, 32), np.float32), platform="cuda")
         return costs_of(compile_program(given, load_target("a100"), cache=default_cache(), ptx=True))
 
     bound = found(jnp.linalg.cholesky)

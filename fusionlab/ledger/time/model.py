@@ -18,7 +18,7 @@ labelled ``measured``.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,7 +30,7 @@ from fusionlab.hlo.optimised.device import estimates
 from fusionlab.hlo.optimised.kernel_cost import Work
 from fusionlab.hlo.optimised.parser import Instruction
 from fusionlab.hlo.optimised.products import MatrixProduct
-from fusionlab.ledger.time.constants import ESTIMATED_PAIR_ERROR, PAIR_ERROR, PROGRAM_ERROR
+from fusionlab.ledger.time.constants import ESTIMATED_PAIR_ERROR, KERNELS, PAIR_ERROR, PRODUCTS, PROGRAM_ERROR
 from fusionlab.ledger.time.products import product_us
 
 LAUNCH_US = 1.0
@@ -141,8 +141,12 @@ def time_model(compiled: Compiled, measured: Ceilings | None = None, *, tiles: b
 
 
 class ModelledLaunch(Protocol):
-    """A launch with the source of its time, and its family."""
+    """A launch site with the time of all its runs, the source of this time, and its family."""
 
+    @property
+    def model_us(self) -> float | None: ...
+    @property
+    def dynamic_launches(self) -> int: ...
     @property
     def model_source(self) -> str: ...
     @property
@@ -160,15 +164,30 @@ def _is_tested(launch: ModelledLaunch) -> bool:
     return launch.model_source in (CODE, PRODUCT)
 
 
+def is_mostly_launching(launches: Iterable[ModelledLaunch]) -> bool:
+    """True if launching, whose constants were not tested, is more than half of the modelled time."""
+    constants, launching, us = {PRODUCT: PRODUCTS.launch_us}, 0.0, 0.0
+    for one in launches:
+        launching += one.dynamic_launches * constants.get(one.model_source, KERNELS.launch_us)
+        us += one.model_us or 0.0
+    return 2 * launching > us
+
+
+def _are_tested(launches: Sequence[ModelledLaunch]) -> bool:
+    return all(map(_is_tested, launches)) and not is_mostly_launching(launches)
+
+
 def error_of(launches: Iterable[ModelledLaunch]) -> float | None:
-    """The tested error of the sum of the times of ``launches``, as a share; None where the time of one is not tested,
-    as an estimate of XLA's or a lower bound."""
-    return PROGRAM_ERROR if all(map(_is_tested, launches)) else None
+    """The tested error of the sum of the times of ``launches``, as a share; None where it was not tested.
+
+    As of an estimate of XLA's, of a lower bound, and where launching is more than half of the sum.
+    """
+    return PROGRAM_ERROR if _are_tested([*launches]) else None
 
 
 def pair_error_of(launches: Iterable[ModelledLaunch]) -> float:
     """The least difference, as a share, by which the times of two variants with such ``launches`` tell the faster."""
-    return PAIR_ERROR if all(map(_is_tested, launches)) else ESTIMATED_PAIR_ERROR
+    return PAIR_ERROR if _are_tested([*launches]) else ESTIMATED_PAIR_ERROR
 
 
 def error_words(error: float | None) -> str:
