@@ -1,17 +1,18 @@
 """The characterisation's cells by JAX 0.4.35 beside today's, and which contradictions the compiler's version explains.
 
+    python benchmarks/paper_versions.py --claims [--most N] [--page FILE.md]
     python benchmarks/paper_versions.py [--molecules CH4,LiH] [--targets a5000] [--most N] [--page FILE.md]
 
-Each cell is lowered once and compiled by both versions, in a process of its own; a finished one is written to ``--out``
-at once, and one that is there is measured again if the programs' sources changed. ``--most 0`` prints the page from
-the record.
+``--claims`` measures the cells that decide contradictions of ``studies/paper.json``, those of most claims for the
+least time first, until all are decided. Each cell is lowered once and compiled by both versions, in a process of its
+own; a finished one is written to ``--out`` at once, and one that is there is measured again if the programs' sources
+changed. ``--most 0`` prints the page from the record.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -21,10 +22,12 @@ jax_setup.load_jax()
 
 from rows import Row, add_options, fill_record, measure_apart, read_record  # noqa: E402
 
-from fusionlab.characterisation.claims import CLAIMS  # noqa: E402
+from fusionlab.characterisation.claims import CLAIMS, Claim, judge_all  # noqa: E402
+from fusionlab.characterisation.deciding import deciding_sets, may_be_the_compiler_s, next_cells  # noqa: E402
 from fusionlab.characterisation.figures import LAUNCH_MODEL, MatrixFigures  # noqa: E402
 from fusionlab.characterisation.matrix import EVERY, Cell, MatrixSetup, select, sources_digest  # noqa: E402
-from fusionlab.characterisation.old_compiler import OLD_JAX, differences, judge_sides, measure_sides  # noqa: E402
+from fusionlab.characterisation.old_compiler import OLD_JAX, differences, judge_sides, measure_sides, sides_of  # noqa: E402
+from fusionlab.characterisation.run import Record  # noqa: E402
 from fusionlab.codegen.compile import versions  # noqa: E402  # after load_jax
 from fusionlab.errors import CompileError  # noqa: E402
 from fusionlab.files import write_whole  # noqa: E402
@@ -32,6 +35,7 @@ from fusionlab.store import package_versions  # noqa: E402
 from fusionlab.versions.environments import NoEnvironment  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
+PAPER = ROOT / "studies" / "paper.json"
 TODAY = str(package_versions("jax")["jax"])
 HEAD = """{known} of {every} cells, printed by `python benchmarks/paper_versions.py`. Each program is lowered once, by
 JAX {today}, and compiled by both: changes of *lowering* are not in the figures. Launches, copies and memory are XLA's.
@@ -39,21 +43,14 @@ Times are the roofline of the target's spec for both, without XLA's estimates: n
 error of this roofline alone was not measured. Claims are judged with the ranges of the page: measured times were
 {least:g} to {most:g} times those by XLA's estimates and rooflines, by family of kernels."""
 OF_CLAIMS = """A claim *differs by compiler version* where today's figures contradict it and those of {old} confirm it.
-Of the {count} claims that a compiler can decide: **shown** for {shown}, **not** for {not} (both contradict it),
-{agrees} are not contradicted today by this model of time, {missing} are not decidable: cells are missing, the
-older version lost the phases of its kernels, or the errors of the times leave it open."""
-
-
-def sides_of(rows: Mapping[str, Row]) -> dict[str, dict[Cell, Row]]:
-    """The rows by version, of cells that both versions compile."""
-    found = {name: row for name, row in rows.items() if {OLD_JAX, TODAY} <= row.keys()}
-    return {version: {Cell.parse(name): row[version] for name, row in found.items()} for version in (OLD_JAX, TODAY)}
+It does **not** where both contradict it; some of its cells may do for that. *Agrees*: by this roofline today's figures
+do not contradict it. Of the {count} contradictions of [the page](paper.md) whose cause may be the compiler: **shown**
+for {shown}, **not** for {not}, *agrees* for {agrees}, **not decidable** for {open}."""
 
 
 def page(record: Mapping[str, Row]) -> str:
     """The page: cells, families, claims."""
-    sides = sides_of(record["rows"])
-    before, today = sides[OLD_JAX], sides[TODAY]
+    today, before = sides_of(record["rows"])
     least, most = LAUNCH_MODEL.unknown
     failed = {name: row["failed"] for name, row in record["rows"].items() if "failed" in row}
     lines = [
@@ -110,31 +107,27 @@ def _families(today: Mapping[Cell, Row], before: Mapping[Cell, Row]) -> list[str
     return [head, "|---" * (len(cells) + 1) + "|", *rows]
 
 
-def _phases(row: Row) -> set[str]:
-    """The phases with at least a hundredth of the launches: 0.4.35 leaves scopes outside of a loop out in its body."""
-    at = [row["groups"]["columns"].index(name) for name in ("phase", "dynamic_launches")]
-    launches: Counter[str] = Counter()
-    for group in row["groups"]["rows"]:
-        launches[str(group[at[0]])] += group[at[1]]
-    return {phase for phase, count in launches.items() if count >= 0.01 * launches.total()}
+def contradicted(paper: Path) -> list[Claim]:
+    """The claims that the record ``paper`` contradicts, and of which the compiler may be the cause."""
+    figures = MatrixFigures(Record(paper, MatrixSetup()).rows, errors=LAUNCH_MODEL)
+    return [one.claim for one in judge_all(CLAIMS, figures) if may_be_the_compiler_s(one.claim, one.finding)]
 
 
 def _claims(today: Mapping[Cell, Row], before: Mapping[Cell, Row]) -> list[str]:
-    alike = {cell: row for cell, row in before.items() if _phases(row) == _phases(today[cell])}
-    judged = [one for one in judge_sides(CLAIMS, today, alike) if one.today.finding.verdict != "not testable here"]
-    counts = {name: sum(one.verdict == name for one in judged) for name in ("shown", "not", "agrees", "not decidable")}
+    judged = judge_sides(contradicted(PAPER), today, before)
+    counts = {name: sum(one.verdict == name for one in judged) for name in ("shown", "not", "agrees")}
     lines = [
-        OF_CLAIMS.format(old=OLD_JAX, count=len(judged), missing=counts["not decidable"], **counts),
+        OF_CLAIMS.format(old=OLD_JAX, count=len(judged), open=len(judged) - sum(counts.values()), **counts),
         "",
         f"| where | claim | paper | {OLD_JAX} | {TODAY} | differs by compiler version |",
         "|---|---|---|---|---|---|",
     ]
     for one in judged:
-        if one.verdict in ("shown", "not"):
-            claim = one.today.claim
-            cells = (claim.where, claim.statement, claim.paper, one.before.finding.ours, one.today.finding.ours)
-            said = [cell.replace("|", "\\|") for cell in cells]
-            lines.append("| " + " | ".join(said) + f" | **{one.verdict}** |")
+        claim = one.today.claim
+        cells = (claim.where, claim.statement, claim.paper, one.before.finding.ours, one.today.finding.ours)
+        said = [cell.replace("|", "\\|") or "-" for cell in cells]
+        because = f": {one.open_because}" if one.open_because else ""
+        lines.append("| " + " | ".join(said) + f" | **{one.verdict}**{because} |")
     return lines
 
 
@@ -153,6 +146,7 @@ def main() -> None:
     parser.add_argument("--molecules")
     parser.add_argument("--programs")
     parser.add_argument("--targets")
+    parser.add_argument("--claims", action="store_true", help="Only the cells that decide contradictions.")
     parser.add_argument("--most", type=int)
     parser.add_argument("--out", type=Path, default=ROOT / "studies" / "paper-versions.json")
     parser.add_argument("--page", type=Path)
@@ -161,20 +155,49 @@ def main() -> None:
     if given.one:
         print(json.dumps(measure(given.one)), flush=True)
         return
-    asked = [str(cell) for cell in select(given.models, given.molecules, given.programs, given.targets)]
-    known = read_record(given.out, versions())["rows"]
-    fill_record(
-        given.out,
-        versions(),
-        missing(asked, {} if given.again else known)[: given.most],
-        lambda name: measure_apart(__file__, name, [], given.limit_s),
-        lambda name, row: not given.again and _is_current(row),
-    )
+    if given.claims:
+        decide(given)
+    else:
+        asked = [str(cell) for cell in select(given.models, given.molecules, given.programs, given.targets)]
+        fill(given, asked, given.most)
     text = page(read_record(given.out, versions()))
     if given.page:
         write_whole(given.page, text)
     else:
         print(text)
+
+
+def fill(given: argparse.Namespace, asked: Iterable[str], most: int | None) -> int:
+    """Measure at most so many of ``asked`` that the record lacks; returns their number."""
+    known = {} if given.again else read_record(given.out, versions())["rows"]
+    names = missing(asked, known)[:most]
+    fill_record(
+        given.out,
+        versions(),
+        names,
+        lambda name: measure_apart(__file__, name, [], given.limit_s),
+        lambda name, row: not given.again and _is_current(row),
+    )
+    return len(names)
+
+
+def decide(given: argparse.Namespace) -> None:
+    """Measure cells until every contradiction of the record of the paper is decided, or ``--most`` cells are."""
+    rows, claims = Record(PAPER, MatrixSetup()).rows, contradicted(PAPER)
+
+    def seconds(cell: Cell) -> float:
+        return float(rows[cell]["lower_s"] + 2 * rows[cell]["compile_s"])
+
+    sets = [deciding_sets(claim, rows, seconds) for claim in claims]
+    left = len(EVERY) if given.most is None else given.most
+    while left > 0:
+        known = {name: row for name, row in read_record(given.out, versions())["rows"].items() if _is_current(row)}
+        both = judge_sides(claims, *sides_of(known))
+        open_sets = [each for each, one in zip(sets, both, strict=True) if one.verdict == "not decidable"]
+        wanted = next_cells(open_sets, [Cell.parse(name) for name in known], seconds)
+        if not wanted:
+            return
+        left -= fill(given, map(str, wanted), left)
 
 
 def missing(asked: Iterable[str], known: Mapping[str, Row]) -> list[str]:

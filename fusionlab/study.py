@@ -33,6 +33,7 @@ from fusionlab.hlo.cost import Cost, program_cost
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.footprint import Footprint, footprint, peak_bytes
 from fusionlab.ledger.launch_rows import LaunchRow
+from fusionlab.ledger.time.constants import ESTIMATED_PAIR_ERROR
 from fusionlab.ledger.time.model import LAUNCH_US, pair_error_of, roofline_us, time_by_rows
 from fusionlab.passes.catalogue import is_own
 from fusionlab.passes.interface import (
@@ -254,12 +255,16 @@ def _footprint(program: Program, given: Circumstances, walkers: int | None = Non
 
 @dataclass
 class CandidateCosts:
-    """XLA's costs of the candidates that a pass asks about; ``seconds`` were spent on them. ``by_code``: the modelled
-    time of ``figures`` is that of the kernels' code."""
+    """XLA's costs of the candidates that a pass asks about; ``seconds`` were spent on them."""
 
     given: Circumstances
     seconds: float = 0.0
-    by_code: bool = False
+
+    @property
+    def has_code(self) -> bool:
+        """Whether XLA writes the code of kernels for the target, and its rates are known."""
+        target = self.given.target
+        return target.unit_rates is not None and not target.attached
 
     def temp_bytes(self, candidate: Program) -> int:
         """The temp memory of the compiled candidate."""
@@ -267,12 +272,12 @@ class CandidateCosts:
             return compiled(candidate, self.given).memory.temp_bytes
 
     def figures(self, candidate: Program) -> Figures:
-        """The figures of the compiled candidate, with the time that its roofline (or the code) models."""
+        """The figures of the compiled candidate, with the time that its roofline models."""
         with self._timed(candidate, "figures"):
             found, cost = _footprint(candidate, self.given), program_cost(candidate)
         launches = found.dynamic_launches
         roofline = roofline_us(self.given.target, cost, found.bytes_accessed, launches)
-        figures = Figures(
+        return Figures(
             dynamic_launches=launches,
             dynamic_copies=found.dynamic_copies,
             temp_bytes=found.temp_bytes,
@@ -281,7 +286,18 @@ class CandidateCosts:
             model_us=roofline,
             launch_us=launches * LAUNCH_US,
         )
-        return figures.by_code(self.kernels(candidate)) if self.by_code else figures
+
+    def why_worse(self, candidate: Program, before: Program) -> str:
+        """``Figures.why_worse_than``: time is that of the code of kernels where XLA writes it, else the roofline, with
+        the error of times that are not tested. Code is read only where launches grow."""
+        new, old = self.figures(candidate), self.figures(before)
+        if new.dynamic_launches <= old.dynamic_launches or new.temp_bytes < old.temp_bytes:
+            return ""
+        if self.has_code:
+            new, old = new.by_code(self.kernels(candidate)), old.by_code(self.kernels(before))
+        else:
+            new, old = (replace(one, pair_error=ESTIMATED_PAIR_ERROR) for one in (new, old))
+        return new.why_worse_than(old)
 
     def kernels(self, candidate: Program) -> KernelFigures:
         """The figures by the code of the candidate's kernels."""
@@ -345,7 +361,7 @@ def rewrite(
 def _setting(costs: CandidateCosts) -> Setting:
     target = costs.given.target
     memory = None if target.peaks is None else target.peaks.memory_bytes
-    by_code = costs.kernels if target.unit_rates is not None and not target.attached else None
+    by_code = costs.kernels if costs.has_code else None
     return Setting(costs.temp_bytes, target.kind, costs.figures, memory, costs.given.kept.findings, by_code)
 
 
@@ -355,21 +371,18 @@ def undo_worse(
     """``steps`` without the passes that make the program worse on the target (``Figures.why_worse_than``).
 
     Single passes are measured only if all together are worse; those after an undone one run again. Where the rest is
-    still worse than ``original``, or XLA cannot compile it, all are undone. Where a pass that applied goes by the
-    code of kernels (``Pass.by_code``), time is that of the code.
+    still worse than ``original``, or XLA cannot compile it, all are undone.
     """
     final = _together(original, steps)
     if not final.applied:
         return list(steps), ()
-    by_code = any(pass_.by_code and made.applied for pass_, made in steps)
-    costs = CandidateCosts(replace(given, progress=lambda line: None), by_code=by_code)
-    started_as = costs.figures(original)
-    worse = _why_worse(costs, final, started_as)
+    costs = CandidateCosts(replace(given, progress=lambda line: None))
+    worse = _why_worse(costs, final, original)
     if not worse:
         return list(steps), ()
     given.progress(f"undo_worse: {worse}; measuring pass by pass")
     kept, undone = list[PassResult](), list[Undone]()
-    program, now, read = original, started_as, original
+    program = now = read = original
     for pass_, made in steps:
         result = made if program is read else run_pipeline(program, (pass_,), _setting(costs))
         read = made.program
@@ -379,20 +392,21 @@ def undo_worse(
         elif result.applied:
             program = result.program
             with contextlib.suppress(CompileError):  # between two that compile: the next is compared with the last
-                now = costs.figures(program)
+                costs.figures(program)
+                now = program
         kept.append((pass_, result))
-    if still := _why_worse(costs, _together(original, kept), started_as, _UNCOMPILABLE):
+    if still := _why_worse(costs, _together(original, kept), original, _UNCOMPILABLE):
         undone += [Undone(str(pass_), still) for pass_, result in kept if result.applied]
         kept = [(pass_, _without(result, original, still)) for pass_, result in kept]
     return kept, tuple(undone)
 
 
-def _why_worse(costs: CandidateCosts, result: Result, before: Figures, uncompilable: str = "") -> str:
-    """``Figures.why_worse_than`` of the program that ``result`` changed; ``uncompilable`` if XLA cannot compile it."""
+def _why_worse(costs: CandidateCosts, result: Result, before: Program, uncompilable: str = "") -> str:
+    """``CandidateCosts.why_worse`` of the changed program; ``uncompilable`` if XLA cannot compile it."""
     if not result.applied:
         return ""
     with contextlib.suppress(CompileError):
-        return costs.figures(result.program).why_worse_than(before)
+        return costs.why_worse(result.program, before)
     return uncompilable
 
 

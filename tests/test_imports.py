@@ -20,6 +20,7 @@ LEAVES = {
         "workload",
         "jax_setup",
         "bytesize",
+        "time_order",
         "files",
         "host_settings",
         "subprocesses",

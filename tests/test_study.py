@@ -1,6 +1,7 @@
 """The line of a study: a pass that makes a program worse on the target is undone, and the others stay."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -11,7 +12,7 @@ from fusionlab.codegen.targets import load_target
 from fusionlab.equivalence.verdict import Verdict
 from fusionlab.errors import CompileError
 from fusionlab.ledger.time.model import LAUNCH_US
-from fusionlab.passes.interface import Applied, Declined, Figures, Pass, Result
+from fusionlab.passes.interface import Applied, Declined, Figures, KernelFigures, Pass, Result
 from fusionlab.study import CandidateCosts, Circumstances, Undone, study, undo_worse
 
 PROGRAM = """func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -47,6 +48,65 @@ def test_modelled_time_counts_instead_of_flops():
     before = figures(10, us=50.0)
     assert figures(11, flops=1.0, us=50.0).why_worse_than(before).endswith("temp memory nor modelled time fall")
     assert figures(11, us=49.0).why_worse_than(before) == ""
+
+
+@pytest.mark.parametrize(
+    ("us", "accessed", "error", "said"),
+    [
+        (98.0, 1000, 0.03, r"modelled time fall \(not decidable by the model: 2.0% apart, 3% are needed\)"),
+        (96.0, 1000, 0.03, ""),
+        (85.0, 1000, 0.2, r"modelled time fall \(not decidable by the model: 17.6% apart, 20% are needed\)"),
+        (101.0, 999, 0.03, ""),
+        (110.0, 999, 0.03, "and modelled time grows by 10%, though bytes fall"),
+        (110.0, 999, 0.2, ""),
+        (110.0, 999, None, ""),
+    ],
+)
+def test_time_pays_only_where_the_model_can_say_so(us, accessed, error, said):
+    before = replace(figures(10, us=100.0), pair_error=error)
+    found = replace(figures(11, us=us, accessed=accessed), pair_error=error).why_worse_than(before)
+    assert re.search(said, found)
+    assert bool(found) == bool(said)
+
+
+@pytest.fixture
+def costs(program_of_text, monkeypatch):
+    """``costs(target, before, after, before_us, after_us)``: why the second of two programs is worse, and the programs
+    whose code was read, by the first op; times are those of the code of kernels."""
+    programs = [program_of_text(PROGRAM), program_of_text(PROGRAM.replace("sine", "tanh"))]
+
+    def run(target, before, after, *times):
+        read = []
+
+        def of(_, program):
+            read.append(program)
+            return KernelFigures(times[program is programs[1]], 1, 1, (), pair_error=0.03)
+
+        monkeypatch.setattr(CandidateCosts, "figures", lambda _, one: after if one is programs[1] else before)
+        monkeypatch.setattr(CandidateCosts, "kernels", of)
+        return CandidateCosts(Circumstances(load_target(target))).why_worse(*reversed(programs)), len(read)
+
+    return run
+
+
+def test_the_code_of_kernels_says_what_pays_for_launches(costs):
+    """The roofline says the opposite."""
+    assert costs("h100", figures(10, us=50.0), figures(11, us=60.0), 100.0, 90.0) == ("", 2)
+    said, read = costs("h100", figures(10, us=60.0), figures(11, us=20.0), 100.0, 99.0)
+    assert said.endswith("(not decidable by the model: 1.0% apart, 3% are needed)")
+    assert read == 2
+
+
+def test_code_is_read_only_where_launches_are_to_be_paid_for(costs):
+    assert costs("h100", figures(10, us=50.0), figures(10, us=90.0), 1.0, 2.0) == ("", 0)
+    assert costs("h100", figures(10, us=50.0), figures(11, us=90.0, temp=99), 1.0, 2.0) == ("", 0)
+
+
+def test_a_roofline_decides_beyond_the_error_of_estimates(costs):
+    """Of a target for which XLA writes no code."""
+    assert costs("cpu", figures(10, us=100.0), figures(11, us=80.0), 1.0, 2.0) == ("", 0)
+    said, _ = costs("cpu", figures(10, us=100.0), figures(11, us=90.0), 1.0, 2.0)
+    assert said.endswith("11.1% apart, 20% are needed)")
 
 
 @pytest.mark.parametrize(("model_us", "expected"), [(7.0, 7.0), (None, 2000 / 1.555e6 + 2 * LAUNCH_US)])

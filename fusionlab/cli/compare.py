@@ -143,10 +143,11 @@ def _predictions(found: Calibration, records: Sequence[Record], what_if: WhatIf)
 
     rows = []
     for record in records:
+        own: list[dict[str, Any]] = []
         for variant in record["variants"]:
             kernels = [one for one in kernels_of(variant) if one.dynamic_launches and one.measured_us > 0]
             device_us, wall_us = predicted_us(found, kernels, what_if)
-            rows.append(
+            own.append(
                 {
                     "workload": record["workload"]["title"],
                     "variant": variant["name"],
@@ -156,7 +157,18 @@ def _predictions(found: Calibration, records: Sequence[Record], what_if: WhatIf)
                     "predicted_wall_us": wall_us,
                 }
             )
+        fastest = min((one["predicted_us"] for one in own), default=0.0)
+        rows += [{**one, "order": _order(one["predicted_us"], fastest)} for one in own]
     return rows
+
+
+def _order(us: float, fastest_us: float) -> str:
+    """Whether a predicted variant is slower than the fastest of its program: by a roofline, which was not tested."""
+    from fusionlab.ledger.time.constants import ESTIMATED_PAIR_ERROR
+    from fusionlab.time_order import TimeOrder
+
+    found = TimeOrder.of(us, fastest_us, ESTIMATED_PAIR_ERROR)
+    return "fastest" if us == fastest_us else "" if found is None else found.order
 
 
 def _chosen(records: Sequence[Record], every: bool) -> tuple[list[Record], int]:

@@ -2,36 +2,79 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fusionlab.cli import options
 from fusionlab.cli.sources import load_facts, make
+from fusionlab.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from fusionlab.codegen.compile import Compiled
     from fusionlab.facts.kernel_facts import KernelFacts
+    from fusionlab.measure.calibration import WhatIf
 
 
 @click.command("kernels")
 @options.source
 @options.target
 @click.option("--kernel", help="All facts of this kernel (its HLO or PTX name), with its code.")
+@click.option("--what-if", help="The same kernels at other rates: bandwidth_gb_s=4800,sms=144,clock_ghz=2.")
 @click.option("--top", default=12, show_default=True, type=click.IntRange(min=0), help="How many to list; 0: all.")
 @options.cache
 @options.verb
 def command(
-    source: dict[str, Any], kernel: str | None, top: int, console: Console, where: dict[str, Any]
+    source: dict[str, Any], kernel: str | None, what_if: str | None, top: int, console: Console, where: dict[str, Any]
 ) -> dict[str, Any]:
     """Show which kernels hold the distance from the floor."""
     from fusionlab.facts.kernel_facts import KernelFacts
 
+    other = None if what_if is None else _rates(what_if)
     loaded, given, _ = load_facts(source, **where)
     made = make(loaded, given, ptx=True)
     found = KernelFacts.of(made.compiled, made.notes)
-    return _print_all(found, top, console) if kernel is None else _print_one(found, kernel, console)
+    document = _print_all(found, top, console) if kernel is None else _print_one(found, kernel, console)
+    return document if other is None else {**document, "what_if": _print_what_if(found, made.compiled, other, console)}
+
+
+def _rates(text: str) -> WhatIf:
+    """Figures of other hardware that the model by the code takes; InputError for others."""
+    from fusionlab.measure.calibration import parse_what_if
+
+    other = parse_what_if(text)
+    if other.target is not None:
+        raise InputError(f"--what-if {text}: another GPU has other code; compile for it: --target {other.target.name}")
+    if other.tflops is not None or other.launch_us is not None:
+        raise InputError(f"--what-if {text}: the rates of kernels are bandwidth_gb_s, sms and clock_ghz")
+    return other
+
+
+def _print_what_if(found: KernelFacts, compiled: Compiled, other: WhatIf, console: Console) -> dict[str, Any]:
+    from fusionlab.codegen.targets import with_rates
+    from fusionlab.facts.kernel_facts import KernelFacts, what_if_words
+
+    target = with_rates(
+        compiled.target,
+        f"{compiled.target.name} with {other.label}",
+        bandwidth_gb_s=other.bandwidth_gb_s,
+        sms=other.sms,
+        clock_ghz=other.clock_ghz,
+    )
+    then = KernelFacts.of(replace(compiled, target=target, estimates_are_of_target=False))
+    console.print(what_if_words(found, then), soft_wrap=True, markup=False)
+    order = found.with_other(then)
+    return {
+        "label": other.label,
+        "model_us": then.model_us,
+        "model_error": then.model_error,
+        "order": order.order if order else None,
+        "apart": order.apart if order else None,
+        "needed": order.needed if order else None,
+    }
 
 
 def _print_all(found: KernelFacts, top: int, console: Console) -> dict[str, Any]:

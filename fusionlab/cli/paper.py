@@ -169,6 +169,7 @@ def _show(
     from fusionlab.characterisation.claims import CLAIMS, PAPER_JAX, judge_all
     from fusionlab.characterisation.figures import MatrixFigures
     from fusionlab.characterisation.matrix import EVERY
+    from fusionlab.characterisation.old_compiler import RECORD_NAME, judge_sides, read_sides
     from fusionlab.characterisation.page import (
         claims_table,
         counts,
@@ -199,7 +200,8 @@ def _show(
         console.print(f"failed: {name}: {why}", soft_wrap=True)
     if page:
         measured = sum(figures.measured_ms(cell) is not None for cell in figures.rows)
-        text = page_of(path, record.circumstances, versions, measured, len(missing), tables, judged, exactly)
+        both = judge_sides(CLAIMS, *read_sides(record.path.with_name(RECORD_NAME)))
+        text = page_of(path, record.circumstances, versions, measured, len(missing), tables, judged, exactly, both)
         write_whole(Path(page), text)
         console.print(f"written: {page}", soft_wrap=True)
     return {

@@ -19,8 +19,17 @@ from fusionlab.errors import InputError, unknown
 from fusionlab.facts.interface import Facts, require_code, table_lines
 from fusionlab.ledger.launch_rows import LaunchRow, Totals, lower_bounds_words, totals
 from fusionlab.ledger.roofline import distance_us, floor_us
-from fusionlab.ledger.time.model import XLA, Ceilings, ceilings_of, error_of, error_words, is_mostly_launching
+from fusionlab.ledger.time.model import (
+    XLA,
+    Ceilings,
+    ceilings_of,
+    error_of,
+    error_words,
+    is_mostly_launching,
+    pair_error_of,
+)
 from fusionlab.report.tables import UNKNOWN, Cell, Table, milliseconds, shown
+from fusionlab.time_order import TimeOrder
 from fusionlab.units import TIMES, counted, time_words, unit_for
 
 _ROWS = 5
@@ -155,6 +164,11 @@ class KernelFacts(Facts):
         said = f"{self._time_words(self.model_us)}{error_words(self.model_error)} by model; "
         said += f"{time_words(self._floors_us)} if every kernel reached memory's or arithmetic's rate"
         return f"{said}; half of the distance: {counted(len(names), 'kernel', 'kernels')} ({most})" if names else said
+
+    def with_other(self, other: KernelFacts) -> TimeOrder | None:
+        """The time of ``other`` beside this one's, the same kernels at other rates; None without one of them."""
+        errors = (pair_error_of(row for row in one.launches if row.dynamic_launches) for one in (self, other))
+        return TimeOrder.of(other.model_us, self.model_us, *errors)
 
     @property
     def over_fusion_verdict(self) -> str:
@@ -313,6 +327,16 @@ def _floor_of_program(compiled: Compiled, launches: Sequence[LaunchRow], ceiling
         return None
     moved = compiled.memory.argument_bytes + compiled.memory.output_bytes
     return ceilings.least_us(sum(one.flops for one in launches), moved, sum(one.tf32_flops for one in launches))
+
+
+def what_if_words(now: KernelFacts, then: KernelFacts) -> str:
+    """The time of the same kernels at other rates, and whether that is less."""
+    found = now.with_other(then)
+    if found is None:
+        return f"{then.target}: no modelled time"
+    said = f"{then.target}, the same kernels: {time_words(found.us)}{error_words(then.model_error)} by model"
+    decided = f"{found.order}: {found.us / found.other_us:.2f} of {time_words(found.other_us)}"
+    return f"{said}, {found.undecided or decided}"
 
 
 def over_fusion_words(one: OverFusion) -> str:

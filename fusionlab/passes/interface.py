@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from jaxlib.mlir import ir
 
 from fusionlab.hlo.program import Program, bytecode_of
+from fusionlab.time_order import TimeOrder
 
 if TYPE_CHECKING:
     from fusionlab.codegen.laplacian.sparsity import Sparsity
@@ -142,18 +143,23 @@ class Figures:
     def why_worse_than(self, before: Figures) -> str:
         """The growth in launches, in words, if nothing else pays for it; "" if these figures are not worse.
 
-        Fewer bytes, less temp memory or less modelled time (FLOPs where there is no model) pay for launches.
+        Fewer bytes, less temp memory or less modelled time (FLOPs where there is no model) pay for launches; time only
+        where the model can say that it is less. Bytes do not pay where a tested model says that time grows.
         """
         if self.dynamic_launches <= before.dynamic_launches:
             return ""
-        if None in (self.model_us, before.model_us):
-            work, old_work, named = self.flops, before.flops, "FLOPs"
-        else:
-            work, old_work, named = self.model_us or 0.0, before.model_us or 0.0, "modelled time"
-        if self.bytes_accessed < before.bytes_accessed or self.temp_bytes < before.temp_bytes or work < old_work:
-            return ""
         grown = f"{before.dynamic_launches:,} launches become {self.dynamic_launches:,}"
-        return f"{grown}, and neither bytes, temp memory nor {named} fall"
+        times = TimeOrder.of(self.model_us, before.model_us, self.pair_error, before.pair_error)
+        saves_memory, saves_bytes = self.temp_bytes < before.temp_bytes, self.bytes_accessed < before.bytes_accessed
+        if saves_memory or (self.flops < before.flops if times is None else times.order == "faster"):
+            return ""
+        if saves_bytes and times is not None and times.order == "slower" and times.needed:
+            return f"{grown}, and modelled time grows by {times.apart:.0%}, though bytes fall"
+        if saves_bytes:
+            return ""
+        named = "FLOPs" if times is None else "modelled time"
+        undecided = f" ({times.undecided})" if times is not None and times.us < times.other_us else ""
+        return f"{grown}, and neither bytes, temp memory nor {named} fall{undecided}"
 
 
 @dataclass(frozen=True)
@@ -217,8 +223,6 @@ class Pass(ABC):
     """A rewrite. Subclasses are frozen dataclasses whose fields, all with defaults, are the options."""
 
     name: ClassVar[str]
-    by_code: ClassVar[bool] = False
-    """Whether the time that it gains is that of the kernels' code, which the roofline of the program does not have."""
 
     @abstractmethod
     def run(self, program: Program, setting: Setting) -> Result:

@@ -55,7 +55,6 @@ class SplitFusions(Pass):
     at: str = ""
 
     name: ClassVar[str] = "split-fusions"
-    by_code: ClassVar[bool] = True
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Put barriers behind the ops ``at``, or behind those that the model of time names."""

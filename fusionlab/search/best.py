@@ -25,7 +25,7 @@ from fusionlab.hlo.program import Program, without_view
 from fusionlab.passes.interface import Pass, Setting
 from fusionlab.passes.pipeline import print_pipeline, run_pass
 from fusionlab.search import space
-from fusionlab.search.costs import OBJECTIVES, Costs, Measure, TrialFailed, apart, figures, front
+from fusionlab.search.costs import OBJECTIVES, Costs, Measure, TrialFailed, figures, front, time_order
 from fusionlab.store import PACKAGE, Store, digest_of, sources_digest
 from fusionlab.units import time_words
 
@@ -150,12 +150,12 @@ class SearchResult:
             return ()
         others = ((one, one.costs) for one in self.trials if one.status == "measured" and one is not self.best)
         near = [
-            UndecidedTrial(one, share, needed)
+            UndecidedTrial(one, found.apart, found.needed)
             for one, costs in others
             if costs is not None
             and self.goal.fits(costs)
-            and (share := apart(best, costs)) is not None
-            and share < (needed := max(best.pair_error, costs.pair_error))
+            and (found := time_order(best, costs)) is not None
+            and found.order == "not decidable"
         ]
         return tuple(sorted(near, key=lambda one: one.apart))
 

@@ -20,6 +20,7 @@ from fusionlab.ledger.launch_rows import launch_rows, totals
 from fusionlab.ledger.ledger import Reading
 from fusionlab.ledger.time.model import pair_error_of
 from fusionlab.subprocesses import ProcessFailed, call
+from fusionlab.time_order import TimeOrder
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,9 @@ OBJECTIVES: dict[str, Callable[[Costs], float | None]] = {
 }
 
 
-def apart(costs: Costs, other: Costs) -> float | None:
-    """The difference of two modelled times as a share of the smaller; None where one is not known."""
-    if not costs.model_us or not other.model_us:
-        return None
-    return max(costs.model_us, other.model_us) / min(costs.model_us, other.model_us) - 1
+def time_order(costs: Costs, other: Costs) -> TimeOrder | None:
+    """Which of two programs takes less; None where a time is not known."""
+    return TimeOrder.of(costs.model_us, other.model_us, costs.pair_error, other.pair_error)
 
 
 def figures(costs: Costs) -> dict[str, float]:

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from jaxlib.mlir import ir
+
 from fusionlab.codegen.cache import CompileCache
 from fusionlab.codegen.compile import (
     FUSION_DUMP,
@@ -26,7 +28,8 @@ from fusionlab.codegen.targets import Target
 from fusionlab.errors import CompileError, InputError
 from fusionlab.hlo.optimised.buffers import ARGUMENT, OUTPUT, TEMP, allocated_bytes
 from fusionlab.hlo.program import Program
-from fusionlab.hlo.view import inner_operations, name_entry_main
+from fusionlab.hlo.resize import view_of_copies
+from fusionlab.hlo.view import child_location, inner_operations, name_entry_main, twins_of
 from fusionlab.store import sources_digest
 from fusionlab.subprocesses import Ended, Running
 from fusionlab.versions import only_xla
@@ -44,6 +47,9 @@ _RANGE = re.compile(r"^(#loc\d* = loc\(\"(?:[^\"\\]|\\.)*\":\d+:\d+) to \d*:\d+\
 """A location with an end, which JAX 0.4.35 does not read."""
 _BOOLEANS = re.compile(r'dense<"0x([0-9A-F]+)"> : tensor<((?:\d+x)+)i1>')
 """A large constant of booleans, whose bytes are of another form in JAX 0.8 and before."""
+_WHOLE_NAMES = (0, 8)
+"""From this JAX on, XLA puts the name of a call before the names of the ops in its function. Before, these have lost
+their scopes, and so their phase and stage."""
 _IN_ONE_PROCESS = 8
 """Compiles of one process, whose dumps lie in the folder at once: some hundred MB for a large program."""
 
@@ -67,15 +73,36 @@ def require_comparable(program: Program, target: Target) -> None:
         raise InputError(f"{program.name}: a program of several devices; versions are compared on one device")
 
 
-def module_text(program: Program) -> str:
-    """``program``, of one device, as text that JAX 0.4.35 and all later versions read."""
+def module_text(program: Program, *, whole_names: bool = False) -> str:
+    """``program``, of one device, as text that JAX 0.4.35 and all later versions read.
+
+    ``whole_names``: every op has its whole name stack, for an XLA that does not join it to that of the call.
+    """
     module = program.parse()
     name_entry_main(module)
+    if whole_names:
+        _write_whole_names(module)
     for operation in inner_operations(module.operation):
         if _UNKNOWN_TO_OLD in operation.attributes:
             del operation.attributes[_UNKNOWN_TO_OLD]
     text = _RANGE.sub(r"\1)", str(module.operation.get_asm(enable_debug_info=True)))
     return _BOOLEANS.sub(_listed_booleans, text)
+
+
+def _write_whole_names(module: ir.Module) -> None:
+    """Give every op of ``module`` the name stack of its calls and its own. Each call gets its own copy of its function,
+    and has no name: what is inlined is the same. A module with kernels stays as it is: copies would be of their
+    twins."""
+    if twins_of(module):
+        return
+    view = view_of_copies(module)
+    calls = {call: None for node in view.walk() for call in node.calls}
+    with module.context:
+        for node in view.walk():
+            operation = node.operation
+            operation.location = ir.Location.name(node.scope, child_location(operation) or operation.location)
+        for call in calls:
+            call.location = ir.Location.unknown()  # the name of a frame would be joined, too
 
 
 def _listed_booleans(found: re.Match[str]) -> str:
@@ -98,7 +125,8 @@ def compile_apart(
     ``ptx``: the code of kernels, which JAX 0.11 writes on request alone. CompileError says why it cannot be compiled.
     """
     options = default_options(where, ptx=ptx)
-    key = "" if cache is None else cache.key(program, target, {**options, "apart": _digest()}, where.version)
+    named = {"names": "whole"} if _needs_whole_names(where) else {}
+    key = "" if cache is None else cache.key(program, target, {**options, **named, "apart": _digest()}, where.version)
     if cache is not None and (found := cache.load(key, program, target)) is not None:
         return found
     with compiles(program, target, where, [options]) as made:
@@ -108,6 +136,10 @@ def compile_apart(
     if cache is not None:
         cache.store(key, first.compiled)
     return first.compiled
+
+
+def _needs_whole_names(where: JaxEnvironment) -> bool:
+    return numbers(where.version) < _WHOLE_NAMES
 
 
 def default_options(where: JaxEnvironment, *, ptx: bool = False) -> dict[str, str | int | bool]:
@@ -126,7 +158,7 @@ def compiles(
     with tempfile.TemporaryDirectory(prefix="fusionlab-versions-") as name:
         folder = Path(name)
         request = {
-            "module": module_text(program),
+            "module": module_text(program, whole_names=_needs_whole_names(where)),
             "spec": target.spec,
             "compiles": [dict(one) for one in options],
             "droppable": [*NO_AUTOTUNING, *FULL_CONFIGURATION],

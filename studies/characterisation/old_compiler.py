@@ -7,9 +7,11 @@ contradict it and the older ones confirm it.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from fusionlab.characterisation.claims import Claim, JudgedClaim, judge_all
@@ -18,6 +20,8 @@ from fusionlab.characterisation.matrix import Cell, MatrixSetup, Row, row_of_com
 
 OLD_JAX = "0.4.35"
 """The nearest to the characterisation's 0.4.28 that compiles for a GPU that is absent."""
+RECORD_NAME = "paper-versions.json"
+"""The record of both versions, beside that of the characterisation."""
 OfCompiler = Literal["shown", "not", "not decidable", "agrees"]
 
 
@@ -60,16 +64,25 @@ class ClaimOfCompiler:
 
     @property
     def verdict(self) -> OfCompiler:
-        """``shown``: the older version confirms what today's contradicts; ``not``: it contradicts it, too; ``agrees``:
-        today's figures confirm it; ``not decidable``: a cell is missing, or the errors of the times leave it open."""
-        new, old = self.today.finding.verdict, self.before.finding.verdict
-        if "not measured yet" in (new, old) or self.today.finding.lacking or self.before.finding.lacking:
+        """``shown``: the older version confirms what today's contradicts; ``not``: it contradicts it, too, be it by
+        some of the cells; ``agrees``: today's figures do not contradict it; ``not decidable``: see ``open_because``."""
+        if self.open_because:
             return "not decidable"
-        if new == "not decidable" or (new == "contradicted" and old == "not decidable"):
-            return "not decidable"
-        if new != "contradicted":
+        if self.today.finding.verdict != "contradicted":
             return "agrees"
-        return "shown" if old == "confirmed" else "not"
+        return "shown" if self.before.finding.verdict == "confirmed" else "not"
+
+    @property
+    def open_because(self) -> str:
+        """Why it cannot be decided; "" where it is."""
+        new, old = self.today.finding, self.before.finding
+        if (new.verdict, old.verdict) == ("contradicted", "contradicted"):
+            return ""
+        if "not measured yet" in (new.verdict, old.verdict) or new.lacking or old.lacking:
+            return "cells are missing"
+        if new.verdict == "not decidable" or (new.verdict == "contradicted" and old.verdict == "not decidable"):
+            return "the errors of the times leave it open"
+        return ""
 
 
 def judge_sides(
@@ -81,6 +94,21 @@ def judge_sides(
     kept = ({cell: row for cell, row in rows.items() if cell in both} for rows in (today, before))
     sides = [judge_all(every, MatrixFigures(rows, errors=LAUNCH_MODEL)) for rows in kept]
     return [ClaimOfCompiler(*pair) for pair in zip(*sides, strict=True)]
+
+
+def read_sides(path: Path) -> tuple[dict[Cell, Row], dict[Cell, Row]]:
+    """``sides_of`` a record of ``benchmarks/paper_versions.py``; without rows where there is none."""
+    return sides_of(json.loads(path.read_text("utf-8"))["rows"] if path.exists() else {})
+
+
+def sides_of(rows: Mapping[str, Mapping[str, Row]]) -> tuple[dict[Cell, Row], dict[Cell, Row]]:
+    """The rows of today's version and those of the older, of cells that both compile."""
+    today, before = dict[Cell, Row](), dict[Cell, Row]()
+    for name, row in rows.items():
+        newer = [side for version, side in row.items() if version not in (OLD_JAX, "failed")]
+        if newer and OLD_JAX in row:
+            today[Cell.parse(name)], before[Cell.parse(name)] = newer[0], row[OLD_JAX]
+    return today, before
 
 
 def differences(today: Row, before: Row) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 from fusionlab.characterisation.claims import (
-    NOT_SHOWN,
     PAPER_JAX,
     SHARES,
     TARGET,
@@ -25,9 +24,11 @@ from fusionlab.characterisation.claims import (
     speedup,
     stated,
 )
+from fusionlab.characterisation.deciding import may_be_the_compiler_s
 from fusionlab.characterisation.figures import SAMPLING, LaunchGroup, MatrixFigures, NotMeasured
 from fusionlab.characterisation.matrix import MODELS, MOLECULES, PROGRAMS, TARGETS, Cell, MatrixSetup
 from fusionlab.characterisation.modelled import ModelledFigure
+from fusionlab.characterisation.old_compiler import OLD_JAX, ClaimOfCompiler
 from fusionlab.codegen.targets import load_target
 from fusionlab.ledger.time.constants import ESTIMATED_FAMILIES
 
@@ -240,10 +241,11 @@ def page(
     tables: Sequence[PaperTable],
     judged: Sequence[JudgedClaim],
     exactly: Sequence[JudgedClaim],
+    of_compiler: Sequence[ClaimOfCompiler],
 ) -> str:
     """Markdown. ``given`` are the circumstances of all rows, ``versions`` those of the rows, ``measured`` the number of
     cells with a measured time, ``missing`` that of the 96 cells not in the record. ``exactly`` are the claims judged by
-    times without an error."""
+    times without an error, ``of_compiler`` the same by two versions of the compiler, in one order."""
     text = Path(__file__).with_name("page.md").read_text("utf-8")
     filled = text.format(
         given=_given(given),
@@ -257,7 +259,9 @@ def page(
         counts=counts(judged) + ".",
         surviving=surviving(judged, exactly),
         factors=_factors(),
-        claims=markdown(_claims(judged)),
+        claims=markdown(_claims(judged, of_compiler)),
+        old_jax=OLD_JAX,
+        of_compiler=_of_compiler(judged, of_compiler),
         tables="\n\n".join(map(_section, tables)),
     )
     return re.sub("\n{3,}", "\n\n", "\n".join(map(_wrapped, filled.splitlines()))).rstrip() + "\n"
@@ -295,12 +299,12 @@ def _section(table: PaperTable) -> str:
     return f"### {table.title}\n\n{table.note}\n\n{markdown(table)}"
 
 
-def _claims(judged: Sequence[JudgedClaim]) -> PaperTable:
+def _claims(judged: Sequence[JudgedClaim], of_compiler: Sequence[ClaimOfCompiler]) -> PaperTable:
     """The table of claims, with the verdicts in bold and the causes of contradictions."""
     table = claims_table(judged)
     rows = [
-        (*row[:-1], f"**{row[-1]}**" + (f": {_cause(one)}" if one.finding.verdict == "contradicted" else ""))
-        for row, one in zip(table.rows, judged, strict=True)
+        (*row[:-1], f"**{row[-1]}**" + (f": {_cause(one, both)}" if one.finding.verdict == "contradicted" else ""))
+        for row, one, both in zip(table.rows, judged, of_compiler, strict=True)
     ]
     return replace(table, rows=tuple(rows))
 
@@ -310,11 +314,31 @@ def _given(found: MatrixSetup) -> str:
     return f"{size}{found.walkers:,} walkers, {found.dtype}"
 
 
-def _cause(one: JudgedClaim) -> str:
-    compiler = "differs by compiler version"
-    if one.claim.differs.startswith(NOT_SHOWN):
+def _of_compiler(judged: Sequence[JudgedClaim], of_compiler: Sequence[ClaimOfCompiler]) -> str:
+    """How many contradictions are the compiler's, by the older version."""
+    pairs = zip(judged, of_compiler, strict=True)
+    found = Counter(both.verdict for one, both in pairs if may_be_the_compiler_s(one.claim, one.finding))
+    open_ones = found["not decidable"] + found["agrees"]
+    return f"shown for {found['shown']} of {found.total()}, excluded for {found['not']}, open for {open_ones}"
+
+
+def _cause(one: JudgedClaim, both: ClaimOfCompiler) -> str:
+    if not may_be_the_compiler_s(one.claim, one.finding):
         return "; ".join(filter(None, (one.claim.differs, one.kernels and f"most time of {one.kernels}")))
-    return f"{one.claim.differs}; or {compiler}" if one.claim.differs else f"times are modelled; or {compiler}"
+    causes = [
+        one.claim.differs or "times are modelled",
+        _COMPILER[both.verdict].format(old=OLD_JAX, why=both.open_because),
+    ]
+    return "; ".join(causes)
+
+
+_COMPILER = {
+    "shown": "differs by compiler version: JAX {old} confirms it",
+    "not": "not the compiler's version: JAX {old} contradicts it, too",
+    "agrees": "or differs by compiler version (open: rooflines alone, which two versions have, do not contradict it)",
+    "not decidable": "or differs by compiler version (open: {why})",
+}
+"""The last cause of a contradiction, by the verdict of two versions."""
 
 
 def _wrapped(line: str) -> str:

@@ -6,7 +6,14 @@ import pytest
 from fusionlab.characterisation.claims import Claim, Finding
 from fusionlab.characterisation.figures import LAUNCH_MODEL, NotMeasured
 from fusionlab.characterisation.matrix import Cell, MatrixSetup, measure
-from fusionlab.characterisation.old_compiler import differences, judge_sides, measure_sides
+from fusionlab.characterisation.old_compiler import (
+    OLD_JAX,
+    differences,
+    judge_sides,
+    measure_sides,
+    read_sides,
+    sides_of,
+)
 from tests.optional_packages import needs_the_cuda_plugin
 
 LIH, CH4 = (Cell("ferminet", molecule, "inference-step", "a5000") for molecule in ("LiH", "CH4"))
@@ -25,6 +32,10 @@ def few_launches(figures):
 def few_of_some(figures):
     """As ``few_launches``, with a cell that is missing."""
     return Finding(few_launches(figures).verdict, "", (CH4,))
+
+
+def by_time(figures):
+    return Finding("not decidable", "")
 
 
 def on_ch4(figures):
@@ -74,6 +85,28 @@ def test_times_have_the_errors_of_the_characterisation():
 def test_a_claim_of_missing_cells_is_not_decided(judge):
     (found,) = judge_sides([Claim("III", "few", "", judge)], {LIH: row(200)}, {LIH: row(50)})
     assert found.verdict == "not decidable"
+
+
+def test_a_contradiction_by_some_of_the_cells_is_not_the_version_s():
+    (found,) = judge_sides([Claim("III", "few", "", few_of_some)], {LIH: row(200)}, {LIH: row(300)})
+    assert (found.verdict, found.open_because) == ("not", "")
+
+
+@pytest.mark.parametrize(("judge", "why"), [(few_of_some, "cells are missing"), (by_time, "the errors of the times")])
+def test_an_open_claim_has_a_reason(judge, why):
+    (found,) = judge_sides([Claim("III", "few", "", judge)], {LIH: row(200)}, {LIH: row(50)})
+    assert found.verdict == "not decidable"
+    assert found.open_because.startswith(why)
+
+
+def test_sides_are_cells_of_both_versions():
+    rows = {str(LIH): {OLD_JAX: row(2), "0.10.2": row(1)}, str(CH4): {"failed": "no"}}
+    assert sides_of(rows) == ({LIH: row(1)}, {LIH: row(2)})
+    assert sides_of({str(LIH): {OLD_JAX: row(2), "failed": "ended"}}) == ({}, {})
+
+
+def test_without_a_record_nothing_is_measured(tmp_path):
+    assert read_sides(tmp_path / "none.json") == ({}, {})
 
 
 def test_only_cells_of_both_versions_count():

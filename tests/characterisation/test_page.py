@@ -8,6 +8,7 @@ import pytest
 from fusionlab.characterisation import run
 from fusionlab.characterisation.figures import MatrixFigures
 from fusionlab.characterisation.matrix import EVERY, MatrixSetup
+from fusionlab.characterisation.old_compiler import OLD_JAX, RECORD_NAME
 from fusionlab.characterisation.run import Record
 
 ROOT = Path(__file__).parents[2]
@@ -103,3 +104,23 @@ def test_a_cell_that_fails_ends_with_exit_code_1(tmp_path, monkeypatch, as_json)
     cell = ("--models", "ferminet", "--molecules", "LiH", "--programs", "train-step", "--targets", "a100")
     document = as_json("paper", *cell, "--yes", "--record", tmp_path / "r.json", code=1)
     assert document["failed"] == {"ferminet LiH train-step a100": "no room"}
+
+
+def test_the_reason_of_a_contradiction_says_whether_it_is_the_compiler_s(tmp_path, cli):
+    """By a record of both versions beside that of the page: of Psiformer's cell alone, with the same figures."""
+    name = "psiformer CH4 inference-step a5000"
+    (tmp_path / "paper.json").write_text(RECORD.read_text())
+    row = json.loads(RECORD.read_text())["cells"][name]
+    content = {"versions": "", "rows": {name: {OLD_JAX: row, "0.10.2": row}}}
+    (tmp_path / RECORD_NAME).write_text(json.dumps(content))
+    cli("paper", "--no-run", "--record", tmp_path / "paper.json", "--page", tmp_path / "page.md", code=0)
+    text = (tmp_path / "page.md").read_text()
+    ((of_one,), (of_others,)) = (
+        [line for line in text.splitlines() if f"| {claim} |" in line]
+        for claim in ("Psiformer: TRSM within sampling", "training holds more memory than inference")
+    )
+    assert of_one.endswith(
+        "log-determinants need LU factors alone; not the compiler's version: JAX 0.4.35 contradicts it, too |"
+    )
+    assert of_others.endswith("or differs by compiler version (open: cells are missing) |")
+    assert 'differs by compiler version": shown for 0 of 11, excluded for 2, open for 9' in " ".join(text.split())

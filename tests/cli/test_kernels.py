@@ -56,6 +56,32 @@ def test_the_document_is_that_of_python(program, as_json):
     assert said == json.loads(json.dumps(fusionlab.kernels(scattered, *ARGUMENTS).to_dict()))
 
 
+FASTER, SAME, SLOWER = "bandwidth_gb_s=15550", "bandwidth_gb_s=1556", "sms=9"
+
+
+@pytest.mark.parametrize(("given", "order"), [(FASTER, "faster"), (SAME, "not decidable"), (SLOWER, "slower")])
+def test_the_same_kernels_at_other_rates(given, order, over_fused, as_json, cli):
+    asked = ("kernels", over_fused, "--target", "a100", "--what-if", given)
+    found = as_json(*asked)["what_if"]
+    assert (found["label"], found["order"], found["needed"]) == (given, order, 0.03)
+    assert (found["apart"] < 0.03) == (order == "not decidable")
+    said = cli(*asked, "--quiet", code=0).stdout
+    assert f"a100 with {given}, the same kernels: " in said
+    assert order in said
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("h200", "another GPU has other code; compile for it: --target h200"),
+        ("launch_us=3", "the rates of kernels are bandwidth_gb_s, sms and clock_ghz"),
+        ("sms=0", "sms must be positive"),
+    ],
+)
+def test_other_rates_than_those_of_kernels_are_refused(given, said, over_fused, cli):
+    assert said in cli("kernels", over_fused, "--what-if", given, code=2).stderr
+
+
 def recomputing(h):
     """In one kernel, where each of 14 elements adds up all of them again."""
     total = h.sum(1, keepdims=True)

@@ -19,6 +19,8 @@ from fusionlab.device_code.kernel_rows import kernels_by_launch
 from fusionlab.errors import CompileError, InputError
 from fusionlab.facts.drift_facts import DriftFacts, cause_words
 from fusionlab.hlo.program import Program
+from fusionlab.hlo.view import inner_operations, location_name
+from fusionlab.ledger.launch_rows import launch_rows
 from fusionlab.ledger.ledger import count_launches
 from fusionlab.report.pictures.versions import versions_svg
 from fusionlab.subprocesses import Ended
@@ -29,6 +31,7 @@ from fusionlab.versions.compiling import (
     _BOOLEANS,
     _ending,
     _listed_booleans,
+    _needs_whole_names,
     compile_apart,
     compiles,
     default_options,
@@ -117,6 +120,59 @@ def test_the_text_has_no_attribute_or_location_that_old_versions_do_not_read():
     assert "sdy.sharding_rule" not in text
     assert " to :" not in text
     assert Program.from_function(solve, jax.ShapeDtypeStruct((8, 4, 4), "float32")).digest == lowered.digest
+
+
+@jax.jit
+def inner(x):
+    with jax.named_scope("deep"):
+        return jnp.sin(x)
+
+
+def calls_in_a_loop(x):
+    with jax.named_scope("outer"):
+        x = jax.lax.fori_loop(0, 5, lambda _, x: inner(x @ x), x)
+    return inner(x)
+
+
+def names_in(text):
+    names = re.findall(r"loc\(\"([^\"]*)\"\(", text)
+    return {name for name in names if name.endswith(("/sin", "/dot_general"))}
+
+
+def test_whole_names_are_those_of_all_calls():
+    lowered = Program.from_function(calls_in_a_loop, jax.ShapeDtypeStruct((8, 8), "float32"))
+    whole = module_text(lowered, whole_names=True)
+    assert names_in(whole) == {
+        "jit(calls_in_a_loop)/outer/while/body/closed_call/jit(inner)/deep/sin",
+        "jit(calls_in_a_loop)/outer/while/body/closed_call/dot_general",
+        "jit(calls_in_a_loop)/jit(inner)/deep/sin",
+    }
+    assert "deep/sin" in names_in(module_text(lowered))
+    assert len(re.findall("func.func private @inner", whole)) == 2  # one for each call
+
+
+def test_names_of_calls_are_joined_once():
+    """A version that joins the names of calls finds no call with a name."""
+    lowered = Program.from_function(calls_in_a_loop, jax.ShapeDtypeStruct((8, 8), "float32"))
+    module = Program.of_foreign_bytes(module_text(lowered, whole_names=True).encode(), Path("whole.mlir")).parse()
+    calls = [one for one in inner_operations(module.operation) if one.name == "func.call"]
+    assert calls
+    assert not any("/" in location_name(one) for one in calls)
+
+
+@needs_the_cuda_plugin
+def test_whole_names_change_no_launch():
+    lowered = Program.from_function(calls_in_a_loop, jax.ShapeDtypeStruct((64, 64), "float32"))
+    text = module_text(lowered, whole_names=True).encode()
+    one, other = (compile_program(each, A100) for each in (lowered, Program.of_foreign_bytes(text, Path("whole.mlir"))))
+    assert count_launches(one) == count_launches(other)
+    scopes = [{row.scope for row in launch_rows(each)} for each in (one, other)]
+    assert scopes[0] == scopes[1]
+
+
+@pytest.mark.parametrize(("version", "whole"), [("0.4.35", True), ("0.6.2", True), ("0.8.0", False), ("0.11.2", False)])
+def test_versions_before_0_8_need_whole_names(version, whole):
+    assert _needs_whole_names(JaxEnvironment(version, Path("python"))) is whole
 
 
 def test_large_constants_of_booleans_are_words():

@@ -7,7 +7,7 @@ GPU. Those of this folder are minimal, because XLA rejects unknown fields.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -185,6 +185,32 @@ def load_target(name_or_path: str) -> Target:
     if name_or_path not in target_names():
         raise unknown("target", name_or_path, target_names())
     return _from_spec(_SPECS / f"{name_or_path}.txtpb")
+
+
+def with_rates(
+    target: Target,
+    label: str,
+    *,
+    bandwidth_gb_s: float | None = None,
+    sms: int | None = None,
+    clock_ghz: float | None = None,
+) -> Target:
+    """``target``, named ``label``, with other figures in its spec: units and peaks scale with SMs and clock.
+
+    InputError for a target without a spec.
+    """
+    if not target.spec:
+        raise InputError(f"target {target.name} has no spec, so that no other figures can be put into it")
+    given = {
+        "memory_bandwidth": None if bandwidth_gb_s is None else round(1e9 * bandwidth_gb_s),
+        "core_count": sms,
+        "clock_rate_ghz": clock_ghz,
+    }
+    spec = target.spec
+    for name, value in given.items():
+        if value is not None:
+            spec = re.sub(rf"\b{name}\s*:\s*[-+.\w]+", f"{name}: {value}", spec)
+    return replace(target, name=label, spec=spec)
 
 
 def _from_spec(path: Path) -> Target:

@@ -39,6 +39,7 @@ from fusionlab.passes.interface import Applied, Declined, Figures, Pass, Result,
 from fusionlab.passes.licm import LoopInvariantCodeMotion
 from fusionlab.passes.refusals import Ground, Refusal
 from fusionlab.passes.sparsify_directions import SparsifyDirections
+from fusionlab.time_order import TimeOrder
 from fusionlab.units import flop_words, time_words
 
 _MOST_PARTS = 64
@@ -208,9 +209,8 @@ def _decision(timed: Sequence[_Costed]) -> str:
         return ""
     first, second, *_ = sorted(_cost(figures) for _, figures in timed)
     said = ", ".join(f"{result.applied[0].resolved} {time_words(_cost(figures))}" for result, figures in timed)
-    if (apart := second / first - 1) < max(errors):
-        said += f"; not decidable by the model: {apart:.1%} apart, {max(errors):.0%} are needed"
-    return f"; by the code of kernels {said}"
+    undecided = TimeOrder(first, second, max(errors)).undecided
+    return f"; by the code of kernels {said}" + (f"; {undecided}" if undecided else "")
 
 
 def _listed(tried: Sequence[tuple[Result, Figures | None]]) -> str:

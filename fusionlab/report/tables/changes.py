@@ -8,7 +8,9 @@ from rich.console import Console
 
 from fusionlab.bytesize import size_words
 from fusionlab.ledger.changes import LedgerChange, LedgerDiff
+from fusionlab.ledger.time.model import pair_error_of
 from fusionlab.report.tables import UNKNOWN, Table, note
+from fusionlab.time_order import TimeOrder
 from fusionlab.units import counted, time_words
 
 _WORDS = {
@@ -59,10 +61,6 @@ def diff_markdown(found: LedgerDiff, most: int, failures: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-_WORTH_A_WORD = 0.1
-"""The share by which times differ that the verdict has, where launches are as many."""
-
-
 def verdict(found: LedgerDiff) -> str:
     """What happened, in one line."""
     old, new = found.before, found.after
@@ -77,10 +75,15 @@ def verdict(found: LedgerDiff) -> str:
     if more:
         return f"{sides} {on}: {counts}"
     line = f"{sides} {on}: {counted(old.dynamic_launches, 'launch', 'launches')} on both sides"
-    before, after = old.model_us or 0.0, new.model_us or 0.0
-    if not before or not after or 1 - _WORTH_A_WORD < after / before < 1 + _WORTH_A_WORD:
+    if (times := _times(found)) is None or times.order == "not decidable":
         return line
-    return f"{line}; {time_words(before)} become {time_words(after)} (model)"
+    return f"{line}; {time_words(times.other_us)} become {time_words(times.us)} (model)"
+
+
+def _times(found: LedgerDiff) -> TimeOrder | None:
+    """The modelled times of both sides; None where one is not known."""
+    errors = (pair_error_of(row for row in one.rows if row.dynamic_launches) for one in (found.after, found.before))
+    return TimeOrder.of(found.after.model_us, found.before.model_us, *errors)
 
 
 def matched_words(found: LedgerDiff) -> str:
@@ -103,8 +106,15 @@ def diff_lines(found: LedgerDiff, most: int, reasons: int | None = None) -> list
 
 def figures_line(found: LedgerDiff) -> str:
     """The totals that differ, in one line; all of them are the same where none does."""
-    said = [(_WORDS[name], _figure(name, old), _figure(name, new)) for name, old, new in found.figures() if old != new]
-    return "; ".join(f"{name} {old} -> {new}" for name, old, new in said if old != new) or "all totals are the same"
+    times = _times(found)
+    open_ = {"model_us": " (not decidable)"} if times is not None and times.order == "not decidable" else {}
+    said = [
+        (_WORDS[name], _figure(name, old), _figure(name, new), open_.get(name, ""))
+        for name, old, new in found.figures()
+        if old != new
+    ]
+    parts = (f"{name} {old} -> {new}{undecided}" for name, old, new, undecided in said if old != new)
+    return "; ".join(parts) or "all totals are the same"
 
 
 def change_table(shown: Sequence[LedgerChange], title: str) -> Table:
