@@ -163,6 +163,14 @@ def test_the_flagship_s_modules_know_few_others():
     assert sum(map(fields_of, trees.values())) <= 115
 
 
+def test_what_the_flagship_tries_knows_the_directions_alone_of_its_steps():
+    within_folder, known = "fusionlab.passes.fuse_jvp_replay", set()
+    for path in (FLAGSHIP / "identify").glob("*.py"):
+        known |= {name for name in imported(path) if within(name, {within_folder})}
+    others = {name for name in known if not within(name, {f"{within_folder}.identify"})}
+    assert {name.removeprefix(within_folder).split(".")[1] for name in others} == {"directions"}
+
+
 def test_the_flagship_is_five_steps_in_one_function():
     """Trials of directions, products, tails, decision; emission is of its result."""
     [contents] = [

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from fusionlab.study import StudyResult
 
 _DIFF_LINES = 60
+_OF_REPLAYS = frozenset(
+    ("fuse-jvp-replay", "sparsify-directions", "collapse-replay", "transpose-replay", "batch-replay")
+)
+"""The passes that rewrite replays."""
 _LINES = {
     "pass failed": "{}; nothing was written",
     "different": "the rewritten program is different and was not written",
@@ -95,6 +99,8 @@ def command(
         document["diff"] = _diff(outcome, _DIFF_LINES if diff_lines is None else diff_lines, console)
     print_outcome(outcome, console, verbose=verbose)
     print_sparsity(outcome.events, time_by_rows(given.target), console, verbose=verbose)
+    if not outcome.applied and (advice := no_replay(loaded, chosen)):
+        console.print(advice, soft_wrap=True, markup=False)
     document["events"] = event_documents(outcome.events, given.target)
     endings = endings_of(outcome, **judgement)
     code = say_endings(endings, _LINES, with_reasons=console.quiet)
@@ -102,6 +108,16 @@ def command(
         unchanged = not isinstance(loaded, Workload) and not outcome.applied
         write_whole(Path(out), _as_read(loaded) if unchanged else outcome.rewritten.text)  # type: ignore[arg-type]
     return document, code
+
+
+def no_replay(source: Workload | Program, passes: Sequence[Pass]) -> str:
+    """The advice for ``passes`` on replays that a model with a forward Laplacian has none of; else nothing."""
+    if not isinstance(source, Workload) or not source.laplacian.startswith("forward"):
+        return ""
+    if _OF_REPLAYS.isdisjoint(one.name for one in passes):
+        return ""
+    own = f"the Laplacian of {source.name} is pushed forward as it is (--laplacian {source.laplacian})"
+    return f"no replay: {own}; a replay, to be rewritten: --laplacian replay"
 
 
 def _diff(outcome: StudyResult, most_lines: int, console: Console) -> list[dict[str, Any]]:

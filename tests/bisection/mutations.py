@@ -19,7 +19,7 @@ from fusionlab.codegen.raising import trips
 from fusionlab.hlo.loops import Sum
 from fusionlab.passes import batch_replay, licm, rewriting
 from fusionlab.passes.fuse_jvp_replay import decide, emit, products, sites
-from fusionlab.passes.fuse_jvp_replay.shift_invariance import may_shift
+from fusionlab.passes.fuse_jvp_replay.identify.shift_invariance import may_shift
 
 
 def instead(owner, name, wrong):

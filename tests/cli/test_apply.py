@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 
 from fusionlab import study
+from fusionlab.cli.apply import no_replay
 from fusionlab.equivalence.verdict import OutputError, Verdict
 from fusionlab.hlo.loops import find_loops
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
 from fusionlab.passes import batch_replay
+from fusionlab.passes.pipeline import parse_pipeline
+from fusionlab.workloads.catalogue import build
 from tests.optional_packages import needs_the_cuda_plugin
 
 pytestmark = pytest.mark.versions
@@ -204,3 +207,19 @@ def test_what_is_no_forward_laplacian_has_no_sparsity(cli, as_json, replay_file)
     asked = ("apply", replay_file, "--pass", "batch-replay", *ON_CPU)
     assert "sparsity" not in cli(*asked, code=0).stdout
     assert [event["sparsity"] for event in as_json(*asked)["events"]] == [None]
+
+
+@pytest.mark.parametrize(
+    ("laplacian", "pipeline", "said"),
+    [
+        (None, "sparsify-directions", "the Laplacian of orbformer is pushed forward as it is (--laplacian forward)"),
+        ("forward-sparse", "licm,fuse-jvp-replay", "(--laplacian forward-sparse); a replay, to be rewritten:"),
+        (None, "licm", ""),
+        ("replay", "sparsify-directions", ""),
+    ],
+)
+def test_a_model_with_a_forward_laplacian_is_said_to_have_no_replay(laplacian, pipeline, said):
+    model = build("orbformer", "LiH", size="tiny", walkers=2, laplacian=laplacian)
+    advice = no_replay(model, parse_pipeline(pipeline))
+    assert said in advice
+    assert bool(said) == bool(advice)

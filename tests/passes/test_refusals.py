@@ -21,7 +21,8 @@ from fusionlab.errors import NotOptimizedWarning, NotStudied
 from fusionlab.hlo.program import Program
 from fusionlab.optimizing import optimize
 from fusionlab.optimizing.primitive import why_left_alone
-from fusionlab.passes.fuse_jvp_replay import choose, derivatives, evaluating, few_walkers
+from fusionlab.passes.fuse_jvp_replay import choose
+from fusionlab.passes.fuse_jvp_replay.identify import derivatives, evaluating, few_walkers
 from fusionlab.passes.interface import Declined, Figures, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.passes.refusals import Ground

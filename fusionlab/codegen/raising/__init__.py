@@ -41,7 +41,16 @@ from fusionlab.hlo.view import (
     free_values,
 )
 
-__all__ = ["JaxRefusal", "RaiseError", "Raising", "RaisingFault", "raise_nodes", "raise_program", "unsupported_nodes"]
+__all__ = [
+    "JaxRefusal",
+    "RaiseError",
+    "Raising",
+    "RaisingFault",
+    "has_rule",
+    "raise_nodes",
+    "raise_program",
+    "unsupported_nodes",
+]
 
 RULES: dict[str, Rule] = {
     **elementwise.RULES,
@@ -167,7 +176,7 @@ def raise_program(program: Program | FunctionView, raising: Raising | None = Non
 
 def unsupported_nodes(region: Region) -> list[Node]:
     """Nodes of ``region`` (nested ones too) without a raising rule."""
-    return [n for n in region.walk() if n.op is not ops.CONSTANT and not _supported(n)]
+    return [n for n in region.walk() if n.op is not ops.CONSTANT and not has_rule(n)]
 
 
 def require_known_calls(program: Program) -> None:
@@ -191,7 +200,8 @@ def require_known_calls(program: Program) -> None:
         raise RaiseError(f"{waiting[0]} waits for another side, and there is none")
 
 
-def _supported(node: Node) -> bool:
+def has_rule(node: Node) -> bool:
+    """True if ``node`` itself has a raising rule."""
     if node.op is ops.CUSTOM_CALL:
         return node.call_target in calls.TARGETS
     return node.name in RULES

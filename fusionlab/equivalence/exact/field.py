@@ -65,6 +65,10 @@ def primes(count: int) -> tuple[int, ...]:
     return tuple(found)
 
 
+_LARGE = 64
+"""Powers of an array are computed one by one where it has less than this part of p elements."""
+
+
 @functools.cache
 def _powers(p: int) -> Array:
     """g**0, ..., g**(p - 2) for a generator g modulo the safe prime p."""
@@ -85,32 +89,46 @@ def _signed_powers(p: int) -> Array:
     return np.where(powers > (p - 1) // 2, powers - p, powers).astype(np.float32)
 
 
-@functools.lru_cache(32)
-def _power_table(p: int, exponent: float) -> Array:
-    """[p]: x**exponent at x, 0 at 0; x**((p - 1) / 2) is the quadratic character, 1 for squares and -1 for others.
+@functools.cache
+def _logarithms(p: int) -> Array:
+    """[p]: at g**i the number i, for the same generator; 0 at 0."""
+    powers, logarithms = _powers(p), np.zeros(p, np.int32)
+    logarithms[powers] = np.arange(p - 1)
+    return logarithms
+
+
+def _raised(p: int, exponent: float, x: Array) -> Array:
+    """x**exponent of residues x, as integers; 0 of 0.
 
     No real power of a negative number exists: (-s)**c of a square s is (r s)**c for a random square r. So x**-c is
     1 / x**c everywhere; that x**c / x is x**(c - 1) holds of squares alone. At c = 1/2 no function has both: sqrt(x)**2
     would be x, which is no square.
     """
-    powers, half = _powers(p), (p - 1) // 2
-    signed, table = _signed_powers(p), np.zeros(p, np.float32)
+    at = _logarithms(p).take(x, mode="wrap").astype(np.int64)  # a negative residue indexes from the end: p + x
+    half = (p - 1) // 2
     numerator, denominator = exponent.as_integer_ratio()
     if denominator == 1:
-        at = np.arange(p - 1) * numerator % (p - 1) if numerator != -1 else -np.arange(p - 1)  # from the end
-        table[powers] = signed[at]
+        at *= numerator % (p - 1)
+        at %= p - 1
     else:
-        squares = powers[::2]
-        rational = signed[::2][np.arange(half) * (numerator * pow(denominator, -1, half) % half) % half]
-        table[squares] = rational
-        table[p - squares] = np.roll(rational, -np.random.default_rng([p, 1]).integers(1, half))  # -1 is no square
-    return table
+        others = at % 2 == 1  # -1 is no square, g**half
+        at = np.where(others, at + half + 2 * np.random.default_rng([p, 1]).integers(1, half), at) // 2
+        at = at % half * (numerator * pow(denominator, -1, half) % half) % half * 2
+    return np.where(x == 0, np.float32(0), _signed_powers(p).take(at))
+
+
+@functools.lru_cache(32)
+def _power_table(p: int, exponent: float) -> Array:
+    """[p]: x**exponent at x."""
+    return _raised(p, exponent, np.arange(p))
 
 
 @functools.cache
 def _characters(p: int) -> Array:
-    """The quadratic characters [p]."""
-    return _power_table(p, (p - 1) // 2).astype(np.int8)
+    """The quadratic characters [p]: x**((p - 1) / 2), 1 for squares and -1 for others."""
+    found = (1 - 2 * (_logarithms(p) & 1)).astype(np.int8)
+    found[0] = 0
+    return found
 
 
 @functools.cache
@@ -398,8 +416,12 @@ class PrimeField:
         return np.asarray((words >> np.uint64(64 - mantissa)) | exponents | negative)
 
     def _table_power(self, x: Array, exponent: float) -> Array:
-        table = _power_table(self.p, exponent)  # a negative residue indexes from the end: p + x
-        return self._looked_up(lambda at: table.take(at, mode="wrap").astype(np.float64), x)
+        def raised(at: Array) -> Array:
+            if at.size < self.p // _LARGE:
+                return _raised(self.p, exponent, at).astype(np.float64)
+            return _power_table(self.p, exponent).take(at, mode="wrap").astype(np.float64)
+
+        return self._looked_up(raised, x)
 
     def _looked_up(self, table: Callable[[Array], Array], x: Array) -> Array:
         """The entries of ``table`` for the residues x, as integers."""

@@ -11,11 +11,10 @@
     decide       what draws do not show: guards, ties
     emit         the function with one forward Laplacian in their place
 
-What they ask: ``trials`` and ``positions`` (which x and F are tried), ``cuts`` and ``degrees`` (which values may be
-products), ``targets`` and ``weights`` (the values computed of products), ``guards``, ``ties`` and ``shift_invariance``
-(what draws do not show), ``equal_inputs`` (draws of tied inputs), ``evaluating`` (all draws, and the time limit), and
-``second_derivatives`` (all of them by one adjoint, where ``weights`` finds targets that need them). ``rewrite`` serves
-collapse-replay, sparsify-directions and transpose-replay; ``choose`` is the pass.
+``identify`` is what steps 2 and 3 try, and evaluate: which x, which F, which values. ``targets`` and ``weights`` are of
+the tail (the values computed of products), ``ties`` and ``second_derivatives`` (all of them by one adjoint) of the
+decision, ``parts`` of the emission. ``rewrite`` serves collapse-replay, sparsify-directions and transpose-replay;
+``choose`` is the pass.
 """
 
 from collections.abc import Sequence
@@ -23,9 +22,9 @@ from collections.abc import Sequence
 from fusionlab.hlo.view import FunctionView
 from fusionlab.passes.fuse_jvp_replay.decide import Derivation, decision
 from fusionlab.passes.fuse_jvp_replay.directions import Place, subject_of
+from fusionlab.passes.fuse_jvp_replay.identify.trials import most_telling, trials
 from fusionlab.passes.fuse_jvp_replay.products import products_of
 from fusionlab.passes.fuse_jvp_replay.targets import no_sum_of, weighed_tails
-from fusionlab.passes.fuse_jvp_replay.trials import most_telling, trials
 from fusionlab.passes.refusals import Ground, Refusal, collected
 
 
@@ -44,7 +43,8 @@ def derivation(flat: FunctionView, places: Sequence[Place], extent: int, deadlin
                         with collected(reasons):
                             return decision(products, tail, targets)  # 4., and 5. is ``emit.Emission`` of it
                     if len(reasons) == before:
-                        reasons.append(no_sum_of(products))
+                        with collected(reasons):
+                            raise no_sum_of(products, places)
     except MemoryError as error:
         reason = f"{subject_of(places)} needs more memory than there is to be identified"
         raise Refusal(Ground.HOST_MEMORY, reason, is_final=True) from error

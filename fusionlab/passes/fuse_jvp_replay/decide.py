@@ -13,7 +13,7 @@ from fusionlab.hlo.batch_axes import Marks
 from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.loops import Loop
 from fusionlab.hlo.view import FunctionView, Value
-from fusionlab.passes.fuse_jvp_replay.guards import TextGuards
+from fusionlab.passes.fuse_jvp_replay.identify.guards import TextGuards
 from fusionlab.passes.fuse_jvp_replay.products import Products
 from fusionlab.passes.fuse_jvp_replay.tail import Tail
 from fusionlab.passes.fuse_jvp_replay.ties import adjoint_holds, gradients_at_ties, weights_hold

@@ -27,7 +27,7 @@ from fusionlab.hlo.batch_axes import resized_shapes, united
 from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.view import FunctionView, Node, Value
 from fusionlab.passes.fuse_jvp_replay.decide import Derivation
-from fusionlab.passes.fuse_jvp_replay.evaluating import not_computed
+from fusionlab.passes.fuse_jvp_replay.identify.evaluating import not_computed
 from fusionlab.passes.fuse_jvp_replay.parts import axis_of_parts, no_adjoint_of_each, shared_values
 from fusionlab.passes.fuse_jvp_replay.second_derivatives import second_derivatives
 from fusionlab.passes.fuse_jvp_replay.tail import array_of

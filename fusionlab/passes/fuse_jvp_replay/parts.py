@@ -9,7 +9,7 @@ from typing import Any
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo.batch_axes import Marks
 from fusionlab.hlo.view import FunctionView, Node, Value, reads
-from fusionlab.passes.fuse_jvp_replay.guards import mixed
+from fusionlab.passes.fuse_jvp_replay.identify.guards import mixed
 from fusionlab.passes.refusals import Ground, Refusal
 
 

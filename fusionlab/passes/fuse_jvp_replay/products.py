@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -23,12 +24,12 @@ from fusionlab.equivalence.exact.values import Array, Drawn
 from fusionlab.hlo import ops
 from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.view import FunctionView, Node, Value, reads, walk
-from fusionlab.passes.fuse_jvp_replay.cuts import Cut
-from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS, DRAWS_OF_INTEGERS, DRAWS_OF_RARE
-from fusionlab.passes.fuse_jvp_replay.guards import by_integers
+from fusionlab.passes.fuse_jvp_replay.identify.cuts import Cut
+from fusionlab.passes.fuse_jvp_replay.identify.evaluating import DRAWS, DRAWS_OF_INTEGERS, DRAWS_OF_RARE
+from fusionlab.passes.fuse_jvp_replay.identify.guards import by_integers
+from fusionlab.passes.fuse_jvp_replay.identify.shift_invariance import invariant_shifts, may_shift
+from fusionlab.passes.fuse_jvp_replay.identify.trial import ProductTrial
 from fusionlab.passes.fuse_jvp_replay.rationals import small_fraction
-from fusionlab.passes.fuse_jvp_replay.shift_invariance import invariant_shifts, may_shift
-from fusionlab.passes.fuse_jvp_replay.trial import ProductTrial
 
 _FIRST = 3
 """The draw that is evaluated first, without steering."""
@@ -52,6 +53,21 @@ class Products:
         of = self.shifts.items()
         return tuple(shift for shift, own in of if shift.producer in cone and set(outputs) <= set(own))
 
+    @cached_property
+    def leave_directions(self) -> bool:
+        """True if results depend on directions, and on x, otherwise than by the ``cuts``."""
+        dependent = reached(self.trial.flat, [self.trial.x])
+        for place in self.trial.places:
+            own = {cut.value for cut in self.cuts if cut.place is place}
+            seconds = {cut.value for cut in self.cuts if cut.place is place and cut.order == 2}
+            after = reached(place.region, seconds) - seconds
+            left = reached(place.region, [seed.value for seed in place.seeds]) & dependent
+            left -= reached(place.region, own)
+            readers = (node for node in place.region.nodes if not left.isdisjoint(reads(node)))
+            if not left.isdisjoint(place.region.returns) or any(not after.isdisjoint(node.results) for node in readers):
+                return True
+        return False
+
 
 def products_of(trial: ProductTrial) -> Iterator[Products]:
     """The products of second order among the candidates of ``trial``; two sets, if extremes are held constant in one.
@@ -72,7 +88,7 @@ def products_of(trial: ProductTrial) -> Iterator[Products]:
                 return
             continue
         left = [output for output in trial.outputs if output not in first.trial.outputs]
-        is_first_last = _leaves_directions(first)
+        is_first_last = first.leave_directions
         if not is_first_last:
             yield first
         has_extremes = any(map(may_shift, live_nodes(trial.flat.nodes, trial.inputs, left)))
@@ -81,21 +97,6 @@ def products_of(trial: ProductTrial) -> Iterator[Products]:
         if is_first_last:
             yield first
         return
-
-
-def _leaves_directions(products: Products) -> bool:
-    """True if results depend on directions, and on x, otherwise than by the cuts of ``products``."""
-    dependent = reached(products.trial.flat, [products.trial.x])
-    for place in products.trial.places:
-        own = {cut.value for cut in products.cuts if cut.place is place}
-        seconds = {cut.value for cut in products.cuts if cut.place is place and cut.order == 2}
-        after = reached(place.region, seconds) - seconds
-        left = reached(place.region, [seed.value for seed in place.seeds]) & dependent
-        left -= reached(place.region, own)
-        readers = (node for node in place.region.nodes if not left.isdisjoint(reads(node)))
-        if not left.isdisjoint(place.region.returns) or any(not after.isdisjoint(node.results) for node in readers):
-            return True
-    return False
 
 
 def _with_constant(

@@ -21,7 +21,7 @@ from fusionlab.hlo.program import Program
 from fusionlab.hlo.region_views import enclosing_regions
 from fusionlab.passes.fuse_jvp_replay.described import described, psi_per_direction
 from fusionlab.passes.fuse_jvp_replay.emit import Emission
-from fusionlab.passes.fuse_jvp_replay.evaluating import end_of_search
+from fusionlab.passes.fuse_jvp_replay.identify.evaluating import end_of_search
 from fusionlab.passes.fuse_jvp_replay.sites import Site, View, view_of
 from fusionlab.passes.interface import Applied, Declined, Pass, Result, Setting, verify
 from fusionlab.passes.refusals import NO_MATCH, Ground, Refusal, ground_of_blocker, refused

@@ -22,7 +22,7 @@ from fusionlab.hlo.dependence import reached
 from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.ops import COMPLEX
 from fusionlab.hlo.view import FunctionView, Node, Value, reads, walk
-from fusionlab.passes.fuse_jvp_replay.guards import mixed
+from fusionlab.passes.fuse_jvp_replay.identify.guards import mixed
 from fusionlab.passes.fuse_jvp_replay.parts import shared_values
 
 

@@ -19,8 +19,8 @@ from fusionlab.hlo.constants import fold
 from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.loops import Stacked, Sum, accumulated_by
 from fusionlab.hlo.view import FunctionView, Node, Value, free_values, reads
-from fusionlab.passes.fuse_jvp_replay.cuts import Cut
-from fusionlab.passes.fuse_jvp_replay.degrees import degrees, degrees_of
+from fusionlab.passes.fuse_jvp_replay.identify.cuts import Cut
+from fusionlab.passes.fuse_jvp_replay.identify.degrees import degrees, degrees_of
 
 
 class Tail:

@@ -11,12 +11,12 @@ from fusionlab.hlo.cost import Cost, node_cost
 from fusionlab.hlo.dependence import live_nodes, on_every_way, reached
 from fusionlab.hlo.loops import Sum, accumulated_by, analyse
 from fusionlab.hlo.view import FunctionView, Node, Value, free_values, reads
-from fusionlab.passes.fuse_jvp_replay.cuts import Cut
 from fusionlab.passes.fuse_jvp_replay.directions import Place
-from fusionlab.passes.fuse_jvp_replay.guards import by_integers, told_apart
+from fusionlab.passes.fuse_jvp_replay.identify.cuts import Cut
+from fusionlab.passes.fuse_jvp_replay.identify.guards import by_integers, told_apart
+from fusionlab.passes.fuse_jvp_replay.identify.trial import ProductTrial
 from fusionlab.passes.fuse_jvp_replay.products import Products
 from fusionlab.passes.fuse_jvp_replay.tail import Tail
-from fusionlab.passes.fuse_jvp_replay.trial import ProductTrial
 from fusionlab.passes.fuse_jvp_replay.weights import WeightedTarget, weighed
 from fusionlab.passes.refusals import Ground, Refusal, collected
 
@@ -75,12 +75,15 @@ def weighed_tails(products: Products, reasons: list[Refusal]) -> Iterator[tuple[
     yield from one_by_one
 
 
-def no_sum_of(products: Products) -> Refusal:
-    """The refusal of ``products`` that no tail adds up."""
+def no_sum_of(products: Products, places: Sequence[Place]) -> Refusal:
+    """The refusal of ``products`` that no tail adds up; final where they are all that is made of directions in
+    ``places``."""
+    trial = products.trial
     cut = next(cut for cut in products.cuts if cut.order == 2)
     of = f"second derivatives of %{cut.of.id} ({cut.of.type})"
-    reason = f"{products.trial.subject} computes {of}, and of these something else than a function of the diagonal"
-    return Refusal(Ground.TERMS_USED, reason, cut.value.producer)
+    reason = f"{trial.subject} computes {of}, and of these something else than a function of the diagonal"
+    is_final = set(places).issubset(trial.places) and not products.leave_directions
+    return Refusal(Ground.TERMS_USED, reason, cut.value.producer, is_final=is_final)
 
 
 def _ways_out(flat: FunctionView, cuts: Sequence[Cut]) -> Iterator[list[Value]]:

@@ -19,12 +19,12 @@ from fusionlab.equivalence.exact.field import FieldWithGuards, PrimeField, prime
 from fusionlab.equivalence.exact.values import Array, Drawn
 from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.view import FunctionView, Value
-from fusionlab.passes.fuse_jvp_replay import equal_inputs
-from fusionlab.passes.fuse_jvp_replay.derivatives import along_each, laplacians, state_of
-from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS
+from fusionlab.passes.fuse_jvp_replay.identify import equal_inputs
+from fusionlab.passes.fuse_jvp_replay.identify.derivatives import along_each, laplacians, state_of
+from fusionlab.passes.fuse_jvp_replay.identify.evaluating import DRAWS
+from fusionlab.passes.fuse_jvp_replay.identify.trial import ProductTrial
 from fusionlab.passes.fuse_jvp_replay.second_derivatives import adjoint_is_defined, second_derivatives
 from fusionlab.passes.fuse_jvp_replay.tail import Tail
-from fusionlab.passes.fuse_jvp_replay.trial import ProductTrial
 from fusionlab.passes.refusals import Ground, Refusal
 
 

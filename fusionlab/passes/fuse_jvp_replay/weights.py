@@ -22,10 +22,10 @@ from fusionlab.equivalence.exact.field import FieldWithGuards, PrimeField, prime
 from fusionlab.equivalence.exact.identity import evaluators
 from fusionlab.equivalence.exact.values import Array, Drawn
 from fusionlab.hlo.view import FunctionView, Value
-from fusionlab.passes.fuse_jvp_replay.cuts import Cut
+from fusionlab.passes.fuse_jvp_replay.identify.cuts import Cut
+from fusionlab.passes.fuse_jvp_replay.identify.trial import ProductTrial
 from fusionlab.passes.fuse_jvp_replay.rationals import rational
 from fusionlab.passes.fuse_jvp_replay.tail import Tail, array_of
-from fusionlab.passes.fuse_jvp_replay.trial import ProductTrial
 from fusionlab.passes.refusals import Ground, Refusal
 
 _DRAWS = tuple(

@@ -178,3 +178,15 @@ def test_a_steered_order_answers_as_it_is_told(field):
             steered.compare("GT", differences, np.zeros((1, 3)))[1]
             == field.compare("GT", differences, np.zeros((1, 3)))
         ).all()
+
+
+@pytest.mark.parametrize("exponent", [0.5, -0.5, 1.5, 1 / 3, -1.0])
+def test_powers_of_few_residues_are_those_of_many(exponent):
+    """Those of many are looked up in a table of all residues."""
+    [p] = primes(1)
+    field = PrimeField(p, (0,))
+    many = np.random.default_rng(0).integers(-(p // 2), p // 2, (1, 2**16)).astype(np.float64)
+    many[0, :2] = 0, 1
+    powers = field.power(many, exponent)
+    assert np.array_equal(field.power(many[:, :100], exponent), powers[:, :100])
+    assert powers[0, 1] == 1

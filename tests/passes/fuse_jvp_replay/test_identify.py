@@ -11,7 +11,7 @@ from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
 from fusionlab.hlo import lowering
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
-from fusionlab.passes.fuse_jvp_replay import evaluating
+from fusionlab.passes.fuse_jvp_replay.identify import evaluating
 from fusionlab.passes.interface import Applied, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 from fusionlab.passes.sparsify_directions import SparsifyDirections

@@ -10,8 +10,8 @@ import pytest
 from fusionlab.hlo import lowering
 from fusionlab.passes.collapse_replay import CollapseReplay
 from fusionlab.passes.fuse_jvp_replay import sites
+from fusionlab.passes.fuse_jvp_replay.identify.trial import ProductTrial
 from fusionlab.passes.fuse_jvp_replay.sites import view_of
-from fusionlab.passes.fuse_jvp_replay.trial import ProductTrial
 from fusionlab.passes.interface import Setting
 from fusionlab.passes.refusals import Ground, Refusal
 from fusionlab.passes.sparsify_directions import SparsifyDirections

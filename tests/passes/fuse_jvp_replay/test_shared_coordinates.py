@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
-from fusionlab.passes.fuse_jvp_replay import equal_inputs
+from fusionlab.passes.fuse_jvp_replay.identify import equal_inputs
 from fusionlab.passes.interface import Applied, Setting
 from fusionlab.passes.pipeline import parse_pipeline, run_pipeline
 

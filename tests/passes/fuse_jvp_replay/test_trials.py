@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fusionlab.hlo.program import program_view
-from fusionlab.passes.fuse_jvp_replay.positions import groups
+from fusionlab.passes.fuse_jvp_replay.identify.positions import groups
+from fusionlab.passes.fuse_jvp_replay.identify.trial import ProductTrial
 
 from ..laplacian_assertions import assert_rewritten
 
@@ -82,3 +83,102 @@ def test_an_extreme_is_constant_in_one_value_and_counts_in_another_of_one_loop(r
 
     result = assert_rewritten(run_raised, jax.vmap(laplacians), X, expected=expected)
     assert not [node for node in program_view(result.program).walk() if node.name == "stablehlo.while"]
+
+
+def network(x):
+    return jnp.tanh(x.reshape(-1, 2) @ np.linspace(-1, 1, 2 * 8).reshape(2, 8)).sum(0)
+
+
+def value(x):
+    return jnp.log(jnp.cosh(network(x))).sum()
+
+
+def of_rows(combined):
+    """The sum over directions of what ``combined`` makes of a row of the Hessian, and the value."""
+
+    def one(x):
+        push = jax.linearize(jax.grad(value), x)[1]
+        rows = jnp.eye(COORDINATES)
+        return value(x), jax.lax.fori_loop(0, COORDINATES, lambda k, sum_: sum_ + combined(push(rows[k])), 0.0)
+
+    return jax.vmap(one)
+
+
+@pytest.fixture
+def evaluated(monkeypatch):
+    """The trials of which anything is evaluated, one for each program that is made of them."""
+    made, view_of = [], ProductTrial.view_of
+
+    def counted(self, *given, **named):
+        made.append(self)
+        return view_of(self, *given, **named)
+
+    monkeypatch.setattr(ProductTrial, "view_of", counted)
+    return made
+
+
+def test_squares_of_slopes_are_refused_before_anything_is_evaluated(lowered, rewritten, evaluated):
+    """A forward Laplacian has no loop: it squares the slope of each value."""
+
+    def energy(x):
+        slopes = jnp.eye(COORDINATES) @ jax.grad(value)(x)
+        return value(x), slopes**2
+
+    result = rewritten(lowered(jax.vmap(energy), X), "sparsify-directions")
+    assert (result.applied, evaluated) == ((), [])
+
+
+def test_a_second_derivative_that_is_no_square_is_found_beside_squares(run_raised, evaluated):
+    def energy(x):
+        push = jax.linearize(jax.grad(value), x)[1]
+        slopes = jnp.eye(COORDINATES) @ jax.grad(value)(x)
+        return value(x), (slopes**2).sum() + jnp.trace(jax.vmap(push)(jnp.eye(COORDINATES)))
+
+    assert_rewritten(run_raised, jax.vmap(energy), X)
+    assert evaluated
+
+
+@pytest.mark.parametrize("combined", [lambda row: row[0], lambda row: (row**2).sum()], ids=["column", "norm"])
+def test_other_sums_of_products_are_refused_with_the_first_function_that_has_them(
+    lowered, rewritten, evaluated, combined
+):
+    """No other positions, and no other function, can make a diagonal of the same products."""
+    result = rewritten(lowered(of_rows(combined), X), "sparsify-directions")
+    [refusal] = result.events
+    assert "something else than a function of the diagonal" in refusal.reason
+    assert len({trial.x for trial in evaluated}) == 1
+    assert all(trial.is_likely for trial in evaluated)
+
+
+def test_a_copy_of_the_positions_is_not_tried_after_them(lowered, rewritten, evaluated):
+    """The divergence of a field that is no gradient, of the positions reshaped twice and shifted."""
+
+    def field(y):
+        return jnp.tanh(jnp.linspace(-1, 1, COORDINATES**2).reshape(COORDINATES, -1) @ jnp.sin(y - 1.0))
+
+    def divergence(x):
+        y = x.reshape(-1).reshape(COORDINATES, 1).reshape(-1)
+        made, push = jax.linearize(field, y)
+        total = jax.lax.fori_loop(0, COORDINATES, lambda k, sum_: sum_ + push(jnp.eye(COORDINATES)[k])[k], 0.0)
+        return jnp.cos(made).sum(), total
+
+    program = lowered(jax.vmap(divergence), X.reshape(WALKERS, -1, 2))
+    [refusal] = rewritten(program, "sparsify-directions").events
+    assert "none has the Laplacian" in refusal.reason
+    tried = {trial.x for trial in evaluated}
+    of_sines = {x for x in tried if x.producer is not None and x.producer.name == "stablehlo.sine"}
+    assert len(tried - of_sines) == 1
+
+
+def test_positions_that_are_differentiated_apart_from_a_copy_are_tried(run_raised):
+    """The value depends on x, and on x shifted; the second derivatives are those by the shifted one alone."""
+
+    def energy(x):
+        def of(y):
+            return value(y) * jnp.cos(x).sum() + jnp.sin(y) @ x
+
+        y, rows = x - 0.5, jnp.eye(COORDINATES)
+        push = jax.linearize(jax.grad(of), y)[1]
+        return of(y), jax.lax.fori_loop(0, COORDINATES, lambda k, sum_: sum_ + push(rows[k])[k], 0.0)
+
+    assert_rewritten(run_raised, jax.vmap(energy), X)

@@ -17,8 +17,8 @@ from fusionlab.codegen.laplacian.state import Options, State
 from fusionlab.equivalence.exact.field import PrimeField
 from fusionlab.equivalence.exact.values import Array
 from fusionlab.hlo.view import Node, Value
-from fusionlab.passes.fuse_jvp_replay.cuts import Cut
-from fusionlab.passes.fuse_jvp_replay.evaluating import Evaluation
+from fusionlab.passes.fuse_jvp_replay.identify.cuts import Cut
+from fusionlab.passes.fuse_jvp_replay.identify.evaluating import Evaluation
 
 
 def state_of(

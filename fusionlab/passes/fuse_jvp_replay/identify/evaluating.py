@@ -24,7 +24,7 @@ from fusionlab.hlo.batch_axes import Marks
 from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.value_numbers import simplified_view
 from fusionlab.hlo.view import FunctionView, Node, Value
-from fusionlab.passes.fuse_jvp_replay import equal_inputs
+from fusionlab.passes.fuse_jvp_replay.identify import equal_inputs
 from fusionlab.passes.refusals import Ground, Refusal, refused
 
 MOST_SECONDS = 600.0

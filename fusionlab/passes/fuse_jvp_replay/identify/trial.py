@@ -21,13 +21,13 @@ from fusionlab.hlo.batch_axes import Marks, united
 from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import FunctionView, Node, Value, free_values, reads, walk
-from fusionlab.passes.fuse_jvp_replay import equal_inputs
-from fusionlab.passes.fuse_jvp_replay.cuts import Cut, candidates, read_by
-from fusionlab.passes.fuse_jvp_replay.derivatives import Derivatives, along
 from fusionlab.passes.fuse_jvp_replay.directions import Place, UnitRows, subject_of
-from fusionlab.passes.fuse_jvp_replay.evaluating import Evaluation, not_computed
-from fusionlab.passes.fuse_jvp_replay.few_walkers import resized, walker_marks, walkers_to_evaluate
-from fusionlab.passes.fuse_jvp_replay.positions import coordinates_of
+from fusionlab.passes.fuse_jvp_replay.identify import equal_inputs
+from fusionlab.passes.fuse_jvp_replay.identify.cuts import Cut, candidates, read_by
+from fusionlab.passes.fuse_jvp_replay.identify.derivatives import Derivatives, along
+from fusionlab.passes.fuse_jvp_replay.identify.evaluating import Evaluation, not_computed
+from fusionlab.passes.fuse_jvp_replay.identify.few_walkers import resized, walker_marks, walkers_to_evaluate
+from fusionlab.passes.fuse_jvp_replay.identify.positions import coordinates_of
 
 
 class ProductTrial(Evaluation):
@@ -54,12 +54,12 @@ class ProductTrial(Evaluation):
     ) -> None:
         super().__init__(subject_of(places), deadline, x, leading, coordinates_of(flat, x, leading), of_several)
         self.flat, self.places, self.outputs, self.numbers = flat, places, list(outputs), numbers
-        self.gradients = self._possible_gradients()
-        directed = reached(flat, self.constants)
-        self.candidates, self.together = candidates(places, self.outputs, self.coordinates.count, directed)
-        self._few, self._resize = walkers_to_evaluate(flat, math.prod(x.type.shape[:leading])), resize
-        self.is_likely = is_likely
+        dependent, directed = reached(flat, [x]), reached(flat, self.constants)
+        self.candidates, self.together = candidates(places, self.outputs, self.coordinates.count, directed, dependent)
+        self.gradients = self._possible_gradients(dependent, directed) if self.has_products else []
+        self._resize, self.is_likely = resize, is_likely
         if self.has_products:
+            self._few = walkers_to_evaluate(flat, math.prod(x.type.shape[:leading]))
             self._take_walkers()
 
     @property
@@ -129,15 +129,14 @@ class ProductTrial(Evaluation):
         nodes = live_nodes(self.flat.nodes, [*self.flat.arguments, *known], wanted)
         return nodes, {value for node in nodes for value in reads(node)}
 
-    def _possible_gradients(self) -> list[Value]:
+    def _possible_gradients(self, dependent: Collection[Value], directed: set[Value]) -> list[Value]:
         """Values that have one number per coordinate of some output, and depend on x but on no direction."""
-        dependent, count = reached(self.flat, [self.x]), self.coordinates.count
+        count = self.coordinates.count
         inner = self.x.type.shape[self.walkers :]
         shapes = {(*v.type.shape, *each) for v in self.outputs for each in (inner, (count,))} | {self.x.type.shape}
-        directed = reached(self.flat, self.constants)
         for place in self.places:
             if place.loop is not None:
-                directed |= reached(self.flat, place.loop.node.results)
+                directed = directed | reached(self.flat, place.loop.node.results)
         values = (v for node in self.flat.nodes for v in node.results if v in dependent and v not in directed)
         return [v for v in values if v.dtype == self.x.dtype and v.type.shape in shapes]
 

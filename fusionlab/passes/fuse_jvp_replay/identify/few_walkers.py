@@ -12,7 +12,7 @@ import numpy as np
 from fusionlab.hlo.batch_axes import Marks, resized_shapes, walker_axes
 from fusionlab.hlo.cost import program_cost
 from fusionlab.hlo.view import FunctionView, Node, Region, Value, walk
-from fusionlab.passes.fuse_jvp_replay.guards import FEWEST_WALKERS, along_matrices, told_apart
+from fusionlab.passes.fuse_jvp_replay.identify.guards import FEWEST_WALKERS, along_matrices, told_apart
 from fusionlab.passes.refusals import Ground, Refusal
 
 FEW_ENOUGH = 64

@@ -20,8 +20,8 @@ from fusionlab.equivalence.exact.identity import evaluators
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import least_of
 from fusionlab.hlo.view import Node, Value
-from fusionlab.passes.fuse_jvp_replay.evaluating import DRAWS, DRAWS_OF_INTEGERS, DRAWS_OF_RARE
-from fusionlab.passes.fuse_jvp_replay.trial import ProductTrial
+from fusionlab.passes.fuse_jvp_replay.identify.evaluating import DRAWS, DRAWS_OF_INTEGERS, DRAWS_OF_RARE
+from fusionlab.passes.fuse_jvp_replay.identify.trial import ProductTrial
 
 
 def may_shift(node: Node) -> bool:

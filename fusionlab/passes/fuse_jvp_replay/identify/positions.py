@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from fusionlab.codegen.laplacian.jet import Coordinates
 from fusionlab.hlo import ops
@@ -30,7 +30,8 @@ def positions_of(flat: FunctionView, places: Sequence[Place], extent: int) -> li
     before = [node for node in flat.nodes if directed.isdisjoint(node.results)]
     every = [value for node in flat.nodes if not directed.isdisjoint(node.results) for value in reads(node)]
     read = [value for value in dict.fromkeys(every) if value not in directed]
-    values = [*flat.arguments, *(v for node in before for v in node.results)]
+    made = [v for node in before for v in node.results]
+    values = [*flat.arguments, *made]
     given = reached(flat, flat.arguments)
     reason = Refusal(Ground.POSITIONS_NOT_FOUND, f"no value of the program has {extent} coordinates per walker")
     for found in (_of_extent([v for v in values if v in given], extent), _of_extent(values, extent)):
@@ -38,19 +39,8 @@ def positions_of(flat: FunctionView, places: Sequence[Place], extent: int) -> li
         counts = {x: sum(dependent.get(v, 0) >> i & 1 for v in read) for i, x in enumerate(found)}
         if not any(counts.values()):
             continue
-        made = [v for node in before for v in node.results]
-        outputs = {
-            x: [v for v in made if v.dtype == x.dtype and v is not x and dependent.get(v, 0) >> i & 1]
-            for i, x in enumerate(found)
-        }
-        positions = [(x, leading, outputs[x]) for x, leading in found.items() if counts[x]]
-        chosen: dict[Value, _Position] = {}
-        for each in _chosen(_of_walkers(positions, ends, given), counts):
-            chosen.setdefault(each[0], each)
-        for each in _chosen(_of_shared(positions, ends), counts):
-            chosen.setdefault(each[0], each)
-        if chosen:
-            return list(chosen.values())
+        if chosen := _with_outputs(found, counts, dependent, made, ends, given):
+            return chosen
         none = "no value of one number per walker is computed from the positions before the loop"
         reason = Refusal(Ground.FUNCTION_NOT_FOUND, none)
     raise reason
@@ -68,35 +58,54 @@ def _directed(flat: FunctionView, places: Sequence[Place]) -> tuple[set[Value], 
     return directed, ends
 
 
-def _of_walkers(
-    positions: Sequence[_Position], ends: Sequence[tuple[int, ...]], given: Collection[Value]
-) -> list[_Position]:
-    """Those of each walker, with the outputs that have the shape of the walkers, or of an end that begins with it."""
-    found = []
-    for x, leading, outputs in positions:
-        axes = x.type.shape[:leading]
-        shapes = {_longer(shape) for shape in (axes, *ends) if shape[:leading] == axes}
-        if (fitting := [v for v in outputs if _longer(v.type.shape) in shapes]) and (leading or x in given):
-            found.append((x, leading, fitting))
-    return found
+def _with_outputs(
+    found: Mapping[Value, int], counts: Mapping[Value, int], dependent: Mapping[Value, int], made: Sequence[Value],
+    ends: Sequence[tuple[int, ...]], given: Collection[Value],
+) -> list[_Position]:  # fmt: skip
+    """The positions among those ``found`` with the outputs of each, values that are ``made`` of it: first positions of
+    each walker, with outputs of the shape of the walkers, or of an end that begins with it; then positions that all
+    walkers share, with outputs of the shape of an end.
+
+    ``dependent`` has bit i of each value that depends on position i.
+    """
+    bits = {x: i for i, x in enumerate(found)}
+    by_shape: dict[tuple[int, ...], dict[Value, int]] = {}
+    for at, value in enumerate(made):
+        if value.is_array:
+            by_shape.setdefault(_longer(value.type.shape), {})[value] = at
+
+    def outputs(x: Value, shapes: Iterable[tuple[int, ...]]) -> list[Value]:
+        at = {value: place for shape in set(map(_longer, shapes)) for value, place in by_shape.get(shape, {}).items()}
+        own = (v for v in at if v.dtype == x.dtype and v is not x and dependent.get(v, 0) >> bits[x] & 1)
+        return sorted(own, key=at.__getitem__)
+
+    def of_walkers(x: Value) -> list[Value]:
+        axes = x.type.shape[: found[x]]
+        fitting = (axes, *(shape for shape in ends if shape[: found[x]] == axes))
+        return outputs(x, fitting) if axes or x in given else []
+
+    def of_shared(x: Value) -> list[Value]:
+        return [] if found[x] else outputs(x, filter(None, ends))
+
+    chosen: dict[Value, _Position] = {}
+    for outputs_of in (of_walkers, of_shared):
+        for x, own in _chosen(counts, outputs_of):
+            chosen.setdefault(x, (x, found[x], own))
+    return list(chosen.values())
 
 
-def _of_shared(positions: Sequence[_Position], ends: Sequence[tuple[int, ...]]) -> list[_Position]:
-    """Those that all walkers share, with the outputs that have the shape of an end."""
-    shapes = {_longer(shape) for shape in ends if shape}
-    found = list[_Position]()
-    for x, leading, outputs in positions:
-        fitting = [v for v in outputs if _longer(v.type.shape) in shapes]
-        if fitting and not leading:
-            found.append((x, leading, fitting))
-    return found
-
-
-def _chosen(positions: Sequence[_Position], counts: Mapping[Value, int]) -> Iterator[_Position]:
-    """The last two and the first of those with the highest count, and of those with the next."""
-    for count in sorted({counts[x] for x, *_ in positions}, reverse=True)[:2]:
-        level = [each for each in positions if counts[each[0]] == count]
+def _chosen(
+    counts: Mapping[Value, int], outputs_of: Callable[[Value], list[Value]]
+) -> Iterator[tuple[Value, list[Value]]]:
+    """The last two and the first of the positions with the highest count that have outputs, and of those with the
+    next."""
+    levels = 0
+    for count in sorted(set(filter(None, counts.values())), reverse=True):
+        level = [(x, outputs) for x in counts if counts[x] == count and (outputs := outputs_of(x))]
         yield from (*level[:-3:-1], *level[:-2][:1])
+        levels += bool(level)
+        if levels == 2:
+            return
 
 
 def _of_extent(values: Sequence[Value], extent: int) -> dict[Value, int]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
-from fusionlab.codegen.raising import unsupported_nodes
+from fusionlab.codegen.raising import has_rule
 from fusionlab.equivalence.exact.rules.contractions import TARGETS
+from fusionlab.hlo import ops
 from fusionlab.hlo.dependence import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import FunctionView, Node, Value, free_values
 from fusionlab.passes.fuse_jvp_replay.directions import Place, UnitRows, subject_of
-from fusionlab.passes.fuse_jvp_replay.few_walkers import FEW_ENOUGH
-from fusionlab.passes.fuse_jvp_replay.positions import groups, positions_of
-from fusionlab.passes.fuse_jvp_replay.trial import ProductTrial
+from fusionlab.passes.fuse_jvp_replay.identify.few_walkers import FEW_ENOUGH
+from fusionlab.passes.fuse_jvp_replay.identify.positions import groups, positions_of
+from fusionlab.passes.fuse_jvp_replay.identify.trial import ProductTrial
 from fusionlab.passes.refusals import NO_MATCH, Ground, Refusal, collected
 
 _MOST_SEEDS = 4
@@ -41,14 +43,54 @@ def trials(
         positions = list[tuple[Value, int, list[Value]]]()
         with collected(reasons):
             positions = positions_of(flat, some, extent)
+        nothing = list[Value]()
         for x, leading, outputs in positions:
             if none.issuperset((place, x) for place in some):
+                continue
+            for other in nothing:
+                outputs = _not_through(flat, x, other, outputs)
+            if not outputs:
                 continue
             before = len(reasons)
             made = partial(ProductTrial, flat, x=x, leading=leading, numbers=numbers, deadline=deadline)
             yield from _of_outputs(made, some, groups(flat, outputs, x.type.shape[:leading]), reasons)
-            if _is_none(reasons[before:]) and len({place.loop is None for place in some}) == 1:
+            if not _is_none(reasons[before:]):
+                continue
+            nothing.append(x)
+            if len({place.loop is None for place in some}) == 1:
                 none.update((place, x) for place in some)
+
+
+def _not_through(flat: FunctionView, x: Value, other: Value, outputs: list[Value]) -> list[Value]:
+    """Those of ``outputs`` that may have other second derivatives by ``x`` than by ``other``.
+
+    All, unless one of both is the other, reshaped or shifted by what does not depend on it; then those that depend on
+    that one beside its copy, too.
+    """
+    for original, copied in ((other, x), (x, other)):
+        if _is_copy(flat, copied, original):
+            rest = replace(flat, nodes=[node for node in flat.nodes if node is not copied.producer])
+            beside = reached(rest, [original])
+            return [output for output in outputs if output in beside]
+    return outputs
+
+
+def _is_copy(flat: FunctionView, value: Value, original: Value) -> bool:
+    """True if ``value`` is the ``original``, reshaped or shifted by what does not depend on it."""
+    dependent = reached(flat, [original])
+    while value is not original:
+        node = value.producer
+        if node is None or node.op not in (ops.RESHAPE, ops.BROADCAST_IN_DIM, ops.ADD, ops.SUBTRACT):
+            return False
+        moved, *by = node.operands
+        if moved not in dependent or not dependent.isdisjoint(by) or _size(moved) != _size(value):
+            return False
+        value = moved
+    return True
+
+
+def _size(value: Value) -> int:
+    return math.prod(value.type.shape)
 
 
 def _of_outputs(
@@ -135,31 +177,23 @@ def _alone(places: Sequence[Place], together: Collection[UnitRows]) -> Iterator[
 
 def most_telling(reasons: Sequence[Refusal], flat: FunctionView, places: Sequence[Place]) -> Refusal:
     """The refusal of ``places`` in ``flat``: each trial of them was refused for one of ``reasons`` or found nothing."""
-    if (opaque := _opaque(places)) is not None:
-        return opaque
-    none = f"of the values without directions, none has the Laplacian that {subject_of(places)} computes"
+    subject = subject_of(places)
+    none = f"of the values without directions, none has the Laplacian that {subject} computes"
     every = [*reasons, Refusal(Ground.FUNCTION_NOT_FOUND, none)]
     found = next((reason for reason in every if reason.ground not in NO_MATCH), every[0])
-    if found.ground in _OF_VALUES and (call := _uninterpreted(flat, places)) is not None:
-        known = f"custom call @{call.call_target}, which has no exact rule"
-        return Refusal(Ground.OPAQUE_CALL, f"{subject_of(places)} is of a function with {known}", call)
-    return found
+    if (call := _opaque_call(flat, places, found.ground in _OF_VALUES)) is None:
+        return found
+    reason = f"{subject} cannot be evaluated: custom call @{call.call_target} is opaque"
+    return Refusal(Ground.OPAQUE_CALL, reason, call)
 
 
-def _uninterpreted(flat: FunctionView, places: Sequence[Place]) -> Node | None:
-    """A call of data in ``places``, or before them, of which the exact evaluation knows no rule."""
+def _opaque_call(flat: FunctionView, places: Sequence[Place], of_values: bool) -> Node | None:
+    """A call of which nothing is known: one that directions are given to, or, where that is why values were refused
+    (``of_values``), one in ``places`` or before them."""
+    directed = {value for p in places for value in reached(p.region, [seed.value for seed in p.seeds])}
     inside = {node for place in places for node in place.region.walk()}
     read = {value for place in places if place.loop is not None for value in free_values(place.region)}
-    calls = (node for node in flat.walk() if node.call_target and node.call_target not in TARGETS)
-    return next((each for each in calls if each in inside or not read.isdisjoint(reached(flat, each.results))), None)
-
-
-def _opaque(places: Sequence[Place]) -> Refusal | None:
-    """The refusal of a call that directions are given to, of which nothing is known."""
-    for place in places:
-        directed = reached(place.region, [seed.value for seed in place.seeds])
-        for node in unsupported_nodes(place.region):
-            if node.call_target and not directed.isdisjoint(node.results):
-                reason = f"{subject_of(places)} cannot be evaluated: custom call @{node.call_target} is opaque"
-                return Refusal(Ground.OPAQUE_CALL, reason, node)
-    return None
+    calls = [node for node in flat.walk() if node.call_target and node.call_target not in TARGETS]
+    pushed = (node for node in calls if not directed.isdisjoint(node.results) and not has_rule(node))
+    other = (node for node in calls if node in inside or not read.isdisjoint(reached(flat, node.results)))
+    return next(pushed, next(other, None) if of_values else None)

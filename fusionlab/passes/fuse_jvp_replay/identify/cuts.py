@@ -18,9 +18,9 @@ from fusionlab.equivalence.exact.field import PrimeField
 from fusionlab.equivalence.exact.values import Array
 from fusionlab.hlo import ops
 from fusionlab.hlo.dependence import live_nodes
-from fusionlab.hlo.view import Node, Value, free_values, reads
-from fusionlab.passes.fuse_jvp_replay.degrees import TOO_HIGH, degrees
+from fusionlab.hlo.view import Node, Region, Value, free_values, reads
 from fusionlab.passes.fuse_jvp_replay.directions import Place, UnitRows
+from fusionlab.passes.fuse_jvp_replay.identify.degrees import TOO_HIGH, degrees
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,18 +81,19 @@ class Cut:
 
 
 def candidates(
-    places: Sequence[Place], outputs: Sequence[Value], count: int, directed: Collection[Value]
-) -> tuple[list[Cut], set[UnitRows]]:
+    places: Sequence[Place], outputs: Sequence[Value], count: int, directed: Collection[Value],
+    dependent: Collection[Value],
+) -> tuple[list[Cut], set[UnitRows]]:  # fmt: skip
     """The values of ``places`` that may be derivatives of ``outputs`` by ``count`` coordinates, and the seeds of which
     a value as large as a product has several.
 
-    ``directed`` are the values of the function that depend on its own seeds.
+    ``directed`` are the values of the function that depend on its own seeds, ``dependent`` those that depend on x.
     """
     found, together = list[Cut](), set[UnitRows]()
     sizes = {math.prod(output.type.shape) for output in outputs}
     shapes = {tuple(n for n in output.type.shape if n > 1) for output in outputs}
     for place in places:
-        apart = _telling_trips_apart(place, directed)
+        apart = _telling_trips_apart(place, directed) | _squares(place.region, dependent)
         for value, degree, alike in _polynomials(place):
             if degree == TOO_HIGH or value.dtype not in ops.WIDE_FLOATS or value in apart:
                 continue
@@ -168,6 +169,23 @@ def _telling_trips_apart(place: Place, directed: Collection[Value]) -> set[Value
     for node in body.nodes:
         if not found.isdisjoint(reads(node)):
             found.update(value for value in node.results if value not in seeds)
+    return found
+
+
+def _squares(region: Region, dependent: Collection[Value]) -> set[Value]:
+    """The squares of one value that depends on x, and moves of these.
+
+    A forward Laplacian squares the slope of each value that it pushes. (g . d)^2 is d . H d where H = g g^T: of a
+    function of one linear combination of the coordinates, of which no derivative rule makes a square.
+    """
+    found = set[Value]()
+    for node in region.nodes:
+        if node.op is ops.MULTIPLY:
+            is_square = node.operands[0] is node.operands[1] and node.operands[0] in dependent
+        else:
+            is_square = node.op in (ops.RESHAPE, ops.TRANSPOSE, ops.BROADCAST_IN_DIM) and node.operands[0] in found
+        if is_square:
+            found.update(node.results)
     return found
 
 
