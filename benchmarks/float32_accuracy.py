@@ -1,6 +1,7 @@
 """Float32 errors of local energies at all walkers: replay, folx, and the replay after fuse-jvp-replay, on the CPU.
 
-    python benchmarks/float32_accuracy.py [--models a,b] [--molecules LiH,CH4] [--again] [--markdown PATH]
+    python benchmarks/float32_accuracy.py [--models a,b] [--molecules LiH,CH4] [--compare folx|tf32x3] [--again]
+        [--markdown PATH]
 
 Error: |E - E64| in hartree, infinite where E is not finite. E64 is the energy of the replay's program in float64, of
 the same float32 constants, parameters and walkers; E is that of each side in float32, all compiled for the CPU by the
@@ -8,14 +9,17 @@ options of the check (low optimisation). Parameters are initial ones plus 0.02 N
 (about the nuclei), and the same after 40 Metropolis transitions in |psi|^2 of all electrons. The rewritten program's
 figures over dense folx's have a 95 % interval, bootstrapped over walkers. Each row (a model on a molecule) is measured
 in a process of its own and kept in the record.
+
+With ``--compare tf32x3`` the sides are the replay, the rewritten program, and this one lowered for CUDA after
+``jet-layer-kernels{precision=tf32x3}``: its twins, whose three products are computed by bits.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +38,9 @@ from fusionlab.codegen.targets import load_target  # noqa: E402
 from fusionlab.equivalence.oracle import Runner, program_runner, xla_runner  # noqa: E402
 from fusionlab.equivalence.samples import equilibrated, log_psi_runner  # noqa: E402
 from fusionlab.files import write_whole  # noqa: E402
-from fusionlab.passes.pipeline import resolved_pipeline  # noqa: E402
+from fusionlab.hlo.lowering import lower as lower_for  # noqa: E402
+from fusionlab.passes.interface import Setting  # noqa: E402
+from fusionlab.passes.pipeline import parse_pipeline, resolved_pipeline, run_pipeline  # noqa: E402
 from fusionlab.study import Circumstances, lower  # noqa: E402
 from fusionlab.workload import Workload  # noqa: E402
 
@@ -48,7 +54,7 @@ MODELS = (
     "deepqmc:deeperwin",
 )
 MOLECULES = ("LiH", "CH4")
-SIDES = (*LAPLACIANS, "rewritten")
+JET_LAYERS = "jet-layer-kernels{precision=tf32x3}"
 WALKERS = 256
 NOISE = 0.02
 BATCH = 64
@@ -63,20 +69,54 @@ FIGURES = {
     "max": lambda errors: errors.max(-1),
 }
 """Of errors [..., walkers], hartree."""
-MOST = {"geometric mean": 1.1, "p99": 1.5}
-"""Errors of the rewritten program at most, in those of dense folx."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Errors of the side ``one`` in those of ``other``, which are ``told``, among ``sides``; ``most`` of each bounded
+    figure."""
+
+    sides: tuple[str, ...]
+    one: str
+    other: str
+    told: str
+    most: Mapping[str, float]
+
+    @property
+    def key(self) -> str:
+        """Its name in the record and in the table's heads."""
+        return f"{self.one} / {self.other}"
+
+
+COMPARISONS = {
+    "folx": Comparison(
+        (*LAPLACIANS, "rewritten"),
+        "rewritten",
+        "folx-dense",
+        "dense folx's",
+        {"geometric mean": 1.1, "p99": 1.5},
+    ),
+    "tf32x3": Comparison(
+        ("replay", "rewritten", "tf32x3"),
+        "tf32x3",
+        "rewritten",
+        "the rewritten program's",
+        {"geometric mean": 1.2, "p99": 1.5},
+    ),
+}
 
 
 def main() -> None:
     """Measure what is missing or out of date, then print."""
     given = _arguments()
+    compared = COMPARISONS[given.compare]
     if given.one:
         model, molecule = given.one.split()
-        for row in measure(Case(model, molecule, "cpu", given.walkers, given.size)):
+        for row in measure(Case(model, molecule, "cpu", given.walkers, given.size), compared):
             print(json.dumps(row), flush=True)
         return
     names = [f"{model} {molecule}" for molecule in given.molecules.split(",") for model in given.models.split(",")]
-    options = ["--walkers", str(given.walkers), "--size", given.size]
+    options = ["--walkers", str(given.walkers), "--size", given.size, "--compare", given.compare]
     rows = fill_record(
         given.out,
         versions(),
@@ -84,7 +124,7 @@ def main() -> None:
         lambda name: measure_apart(__file__, name, options, given.limit_s),
         lambda name, row: not given.again and "failed" not in row and _is_current(row, given),
     )
-    text = table(rows)
+    text = table(rows, compared)
     if given.markdown:
         write_whole(given.markdown, text)
     print(text)
@@ -96,12 +136,12 @@ def _is_current(row: Row, given: argparse.Namespace) -> bool:
     return known == [revision("fused") or None, versions(), given.walkers, given.size]
 
 
-def measure(case: Case) -> Iterator[Row]:
+def measure(case: Case, compared: Comparison) -> Iterator[Row]:
     """The errors of every side at both kinds of walkers."""
     given = Circumstances(load_target("cpu"))
     workload = case.workload("replay")
     at_once = replace(case, walkers=min(case.walkers, AT_ONCE))
-    programs = {side: lower(at_once.workload(side), given) for side in LAPLACIANS}
+    programs = {side: lower(at_once.workload(side), given) for side in LAPLACIANS if side in compared.sides}
     result, seconds = timed_rewrite(programs["replay"], "fuse-jvp-replay", given)
     if "sparsify-directions" not in [event.pass_name for event in result.applied]:
         raise SystemExit(f"{given.target.name}: no forward Laplacian: {event_words(result)}")
@@ -110,6 +150,8 @@ def measure(case: Case) -> Iterator[Row]:
     row |= {"pipeline": resolved_pipeline(result.events), **seconds}
     truth = program_runner(programs["replay"], widen=True)
     runs = {side: xla_runner(program) for side, program in programs.items()}
+    if "tf32x3" in compared.sides:
+        runs["tf32x3"], row["layers"] = in_three(at_once.workload("replay"), row["pipeline"])
 
     def in_parts(run: Runner, arrays: Sequence[np.ndarray]) -> np.ndarray:
         *leaves, walkers = arrays
@@ -122,8 +164,18 @@ def measure(case: Case) -> Iterator[Row]:
             raise SystemExit(f"{kind} walkers: {np.sum(~np.isfinite(exact))} energies are not finite in float64")
         errors = {side: errors_of(energies, exact) for side, energies in found.items()}
         row[kind] = {"energy": quantiles(np.abs(exact))} | {side: quantiles(of) for side, of in errors.items()}
-        row[kind]["rewritten / folx-dense"] = ratios(errors["rewritten"], errors["folx-dense"])
+        row[kind][compared.key] = ratios(errors[compared.one], errors[compared.other], compared.most)
         yield row
+
+
+def in_three(workload: Workload, pipeline: str) -> tuple[Runner, list[str]]:
+    """``workload`` lowered for CUDA after ``pipeline`` and ``JET_LAYERS``, raised, and what became of its layers."""
+    passes = parse_pipeline(f"{pipeline},{JET_LAYERS}")
+    result = run_pipeline(lower_for(workload, "cuda"), passes, Setting(platform="cuda"))
+    told = [event.what for event in result.applied if event.pass_name == passes[-1].name]
+    if not any("three products" in what for what in told):
+        raise SystemExit(f"no layer contracts by three products: {event_words(result)}")
+    return program_runner(result.program), told
 
 
 def samples(workload: Workload) -> dict[str, list[np.ndarray]]:
@@ -155,11 +207,11 @@ def quantiles(errors: np.ndarray) -> dict[str, float]:
     return {name: float(f"{figure(errors):.4g}") for name, figure in FIGURES.items()}
 
 
-def ratios(errors: np.ndarray, of: np.ndarray) -> dict[str, list[float]]:
+def ratios(errors: np.ndarray, of: np.ndarray, bounded: Iterable[str]) -> dict[str, list[float]]:
     """[ratio, lower, upper] of the figures that are bounded; both ends of the interval of resampled walkers."""
     chosen = np.random.default_rng(0).integers(0, len(errors), (RESAMPLES, len(errors)))
     found = {}
-    for name in MOST:
+    for name in bounded:
         figure = FIGURES[name]
         resampled = figure(errors[chosen]) / figure(of[chosen])
         ends = np.percentile(resampled, [2.5, 97.5])
@@ -167,32 +219,32 @@ def ratios(errors: np.ndarray, of: np.ndarray) -> dict[str, list[float]]:
     return found
 
 
-def table(rows: Mapping[str, Row]) -> str:
-    """Geometric means and 99th percentiles of all sides, and the rewritten program's over dense folx's, Markdown."""
-    heads = [f"{figure}: {side}" for figure in MOST for side in (*SIDES, "rewritten / folx-dense")]
-    bounds = " and ".join(f"{most} ({figure})" for figure, most in MOST.items())
+def table(rows: Mapping[str, Row], compared: Comparison) -> str:
+    """Errors of all sides by the bounded figures, and those of the comparison, Markdown."""
+    heads = [f"{figure}: {side}" for figure in compared.most for side in (*compared.sides, compared.key)]
+    bounds = " and ".join(f"{most} ({figure})" for figure, most in compared.most.items())
     walkers = " or ".join(sorted({f"{row['walkers']:,}" for row in rows.values() if "walkers" in row}))
     cells = [
-        [*name.split(), kind, *_cells(row.get(kind))]
+        [*name.split(), kind, *_cells(row.get(kind), compared)]
         for name, row in rows.items()
         for kind in ("initial", "equilibrated")
     ]
     lines = [
         f"Errors of local energies in float32, hartree, {walkers} walkers, on the CPU; protocol: the docstring of",
-        f"`benchmarks/float32_accuracy.py`. Bold: over {bounds} of dense folx's.",
+        f"`benchmarks/float32_accuracy.py`. Bold: over {bounds} of {compared.told}.",
         "",
         markdown_table(["model", "molecule", "walkers", *heads], cells),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _cells(sides: Any) -> Iterator[str]:
-    for figure, most in MOST.items():
+def _cells(sides: Any, compared: Comparison) -> Iterator[str]:
+    for figure, most in compared.most.items():
         if sides is None:
-            yield from ["-"] * (len(SIDES) + 1)
+            yield from ["-"] * (len(compared.sides) + 1)
             continue
-        yield from (f"{sides[side][figure]:.2g}" for side in SIDES)
-        ratio, lower, upper = sides["rewritten / folx-dense"][figure]
+        yield from (f"{sides[side][figure]:.2g}" for side in compared.sides)
+        ratio, lower, upper = sides[compared.key][figure]
         yield (f"{ratio:.2f}" if ratio <= most else f"**{ratio:.2f}**") + f" [{lower:.2f}, {upper:.2f}]"
 
 
@@ -202,6 +254,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--molecules", default=",".join(MOLECULES))
     parser.add_argument("--walkers", type=int, default=WALKERS, help=f"At most {AT_ONCE}, or a multiple of it.")
     parser.add_argument("--size", default="full", help="full, or tiny for a trial of this script.")
+    parser.add_argument("--compare", choices=list(COMPARISONS), default="folx", help="The sides: folx's, or tf32x3.")
     parser.add_argument("--out", type=Path, default=Path("studies/float32-accuracy.json"), help="The JSON record.")
     parser.add_argument("--markdown", type=Path, help="Write the table to this file as well.")
     add_options(parser)

@@ -390,8 +390,8 @@ def test_the_first_call_of_a_tiny_model():
 def test_the_ratios_of_errors_have_an_interval_over_walkers(module):
     script = module("float32_accuracy")
     of = np.random.default_rng(0).lognormal(size=256)
-    assert script.ratios(2 * of, of) == {"geometric mean": [2, 2, 2], "p99": [2, 2, 2]}
-    [found, lower, upper] = script.ratios(of[::-1], of)["geometric mean"]
+    assert script.ratios(2 * of, of, ["geometric mean", "p99"]) == {"geometric mean": [2, 2, 2], "p99": [2, 2, 2]}
+    [found, lower, upper] = script.ratios(of[::-1], of, ["geometric mean"])["geometric mean"]
     assert found == 1
     assert 0.7 < lower < 1 < upper < 1.4  # the same errors, of other walkers
     lost = script.errors_of(np.array([1.0, np.nan, np.inf, 2.5]), np.full(4, 2.0))
@@ -414,7 +414,26 @@ def test_the_table_of_errors_is_that_of_its_record(module, name):
     rows = json.loads((root / f"studies/{name}.json").read_text())["rows"]
     whole = {f"{model} {molecule}" for model in script.MODELS for molecule in script.MOLECULES}
     assert set(rows) == ({"paulinet CH4"} if name.endswith("8192") else whole)
-    assert script.table(rows) == (root / f"studies/{name}.md").read_text()
+    assert script.table(rows, script.COMPARISONS["folx"]) == (root / f"studies/{name}.md").read_text()
+
+
+def test_the_table_of_three_products_marks_what_is_over_the_bound(module):
+    script = module("float32_accuracy")
+    compared = script.COMPARISONS["tf32x3"]
+    errors = {side: {"geometric mean": 1e-6, "p99": 1e-4} for side in compared.sides}
+    row = {"initial": {**errors, compared.key: {"geometric mean": [1.21, 1.1, 1.3], "p99": [1.4, 1, 2]}}, "walkers": 8}
+    [initial, equilibrated] = script.table({"ferminet LiH": row}, compared).splitlines()[-2:]
+    assert "**1.21** [1.10, 1.30]" in initial
+    assert "| 1.40 [1.00, 2.00] |" in initial
+    assert equilibrated.endswith("equilibrated | - | - | - | - | - | - | - | - |")
+
+
+def test_the_row_of_a_model_without_such_layers_says_so(module):
+    """Products of a tiny FermiNet are too narrow."""
+    script = module("float32_accuracy")
+    workload = script.Case("ferminet", "LiH", "cpu", 4, "tiny").workload("replay")
+    with pytest.raises(SystemExit, match="no layer contracts by three products"):
+        script.in_three(workload, "licm")
 
 
 @pytest.fixture

@@ -102,7 +102,8 @@ def may_use_tf32(dtypes: Iterable[str], precisions: Iterable[str]) -> bool:
 
 def _may_use_tf32(node: Node) -> bool:
     if "algorithm" in node.attributes:
-        return str(stablehlo.DotAlgorithm(node.attributes["algorithm"]).lhs_precision_type) == "tf32"
+        algorithm = stablehlo.DotAlgorithm(node.attributes["algorithm"])
+        return str(algorithm.lhs_precision_type) == "tf32" and algorithm.num_primitive_operations == 1
     precisions = [keyword(one) for one in node.attributes.get("precision_config") or ()]
     return may_use_tf32((value.type.dtype for value in (*node.operands, *node.results)), precisions)
 

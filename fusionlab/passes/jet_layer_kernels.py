@@ -25,8 +25,8 @@ hopes: the bytes of all that is between the contraction and the layer's result, 
 A layer grows from its contraction by its neighbours, as a chain of ``dot-chain-kernels`` does, as long as every value
 is a vector of features, of all rows, of some or of none (``fusionlab.codegen.kernels.jet_layers``). It pays if it makes
 ``narrowest`` features or more of at most ``widest``, has at most ``most_rows`` rows, and writes about as much as its
-contraction does. With ``precision=tf32x3`` contractions in float32 are three of TF32 each, on tensor cores; no check
-sees their rounding, as the event says.
+contraction does. With ``precision=tf32x3`` wide contractions in float32 are three of TF32 each, on tensor cores. The
+twin asks for them too, by the ``algorithm`` of its contraction, so that the check computes their rounding.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from typing import ClassVar
 
 from fusionlab.codegen.kernels.dot_chains.axes import Stream
 from fusionlab.codegen.kernels.dot_chains.chain import NoChainError
-from fusionlab.codegen.kernels.jet_layers.kernel import is_in_float32, layer_kernel
+from fusionlab.codegen.kernels.jet_layers.kernel import is_in_float32, layer_kernel, pays_in_three
 from fusionlab.codegen.kernels.jet_layers.layer import (
     JetLayer,
     is_layer,
@@ -46,6 +46,7 @@ from fusionlab.codegen.kernels.jet_layers.layer import (
     streams_of,
     sum_over_rows,
 )
+from fusionlab.codegen.raising.rules.contraction import ask_in_three
 from fusionlab.codegen.raising.splice import drop_dead
 from fusionlab.errors import InputError
 from fusionlab.hlo import ops
@@ -100,21 +101,25 @@ class JetLayerKernels(Pass):
         refused: list[tuple[Node, Refusal]] = []
         symbols: list[str] = []
         while (layer := self._next(look().data_flow(), refused)) is not None:
-            kernel = layer_kernel(layer, in_three=self.precision == _IN_THREE) if layer.fits_triton else None
-            tally.rewrite(layer.node, what=self._made_of(layer))
+            in_three = self.precision == _IN_THREE and pays_in_three(layer)
+            kernel = layer_kernel(layer, in_three=in_three) if layer.fits_triton else None
+            tally.rewrite(layer.node, what=self._made_of(layer, in_three))
+            if kernel is not None and in_three:
+                ask_in_three(layer.node.operation)
             symbols.append(put_kernel(layer, look, kernel, "jet_layer"))
         for symbol in symbols:
             order_behind(symbol, look)
         for each in refused:
             tally.refuse(*each)
 
-    def _made_of(self, layer: JetLayer) -> str:
+    def _made_of(self, layer: JetLayer, in_three: bool) -> str:
         """What becomes of ``layer``, for the event."""
         if not layer.fits_triton:
             return "layers of jets were outlined (float64: no kernel)"
-        if self.precision == _IN_THREE and is_in_float32(layer):
-            return f"{_KERNELS}; the rounding of {_IN_THREE} is not checked"
-        return _KERNELS
+        if in_three:
+            return f"{_KERNELS}, by three products of TF32"
+        wished = self.precision == _IN_THREE and is_in_float32(layer)
+        return f"{_KERNELS}, in float32: too narrow for three products" if wished else _KERNELS
 
     def _next(self, block: Block, refused: list[tuple[Node, Refusal]]) -> JetLayer | None:
         """The first layer that pays, of a contraction that is not ``refused``; those without join these."""

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fusionlab.equivalence.check import check_programs
 from fusionlab.errors import InputError
 from fusionlab.hlo import ops
 from fusionlab.hlo.view import view_of
@@ -20,9 +21,9 @@ def layer(u, w, precision="highest"):
     return jnp.concatenate([s[None], (z[1] - 2 * s * (z[2:] ** 2).sum(0))[None], z[2:]])
 
 
-def applied_to_a_layer(lowered, dtype, asked, **options):
+def applied_to_a_layer(lowered, dtype, asked, width=8, **options):
     """What the pass says of one layer of ``dtype``, of a product in the precision ``asked``."""
-    arrays = [np.ones(shape, dtype) for shape in ((5, 3, 8), (8, 8))]
+    arrays = [np.ones(shape, dtype) for shape in ((5, 3, width), (width, width))]
     with jax.enable_x64(dtype == "f8"):
         program = lowered(lambda u, w: layer(u, w, asked), *arrays, platform="cuda")
     [event] = JetLayerKernels(narrowest=8, **options).run(program, Setting(platform="cuda")).applied
@@ -57,15 +58,29 @@ def test_a_layer_in_float64_is_no_kernel(precision, lowered):
 
 
 @pytest.mark.parametrize(
-    ("asked", "what"),
+    ("asked", "width", "what"),
     [
-        ("highest", "1 layers of jets became kernels; the rounding of tf32x3 is not checked"),
-        ("default", "1 layers of jets became kernels"),
+        ("highest", 128, "1 layers of jets became kernels, by three products of TF32"),
+        ("highest", 64, "1 layers of jets became kernels, in float32: too narrow for three products"),
+        ("default", 128, "1 layers of jets became kernels"),
     ],
 )
-def test_that_nothing_checks_three_products_is_told(asked, what, lowered):
+def test_three_products_are_told(asked, width, what, lowered):
     """A product that is asked for in TF32 is one product."""
-    assert applied_to_a_layer(lowered, "f4", asked, precision="tf32x3") == what
+    assert applied_to_a_layer(lowered, "f4", asked, width, precision="tf32x3") == what
+
+
+@pytest.mark.parametrize(("precision", "rounded"), [("exact", False), ("tf32x3", True)])
+def test_the_check_reads_the_rounding_of_three_products(precision, rounded, lowered, run_raised):
+    """The twin asks for the kernel's products, and a raised program computes them."""
+    numbers = np.random.default_rng(0)
+    arrays = [numbers.standard_normal(shape).astype("f4") for shape in ((5, 3, 128), (128, 128))]
+    program = lowered(lambda u, w: layer(u, w), *arrays, platform="cuda")
+    after = JetLayerKernels(narrowest=8, precision=precision).run(program, Setting(platform="cuda")).program
+    [made], [wanted] = run_raised(after, arrays), run_raised(program, arrays)
+    np.testing.assert_allclose(made, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+    assert np.array_equal(made, wanted) == (not rounded)
+    assert check_programs(program, after).verdict == ("within-bound" if rounded else "equal")
 
 
 @pytest.mark.parametrize("option", ["narrowest", "widest", "most_rows"])

@@ -1,12 +1,14 @@
 """Layers of jets: the kernels compute what the ops that they replace do, and compile for absent GPUs."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from fusionlab.codegen.cpu_options import CPU_OPTIONS
-from fusionlab.codegen.kernels.jet_layers.kernel import _in_three, _split, layer_kernel
+from fusionlab.codegen.kernels.jet_layers.kernel import layer_kernel
 from fusionlab.codegen.raising import raise_nodes
 from fusionlab.device_code.kernel_rows import kernel_table
 from fusionlab.errors import InputError
@@ -35,9 +37,9 @@ def layers_of(program, **options):
                         continue
 
 
-def jet(u, w, b, activation=jnp.tanh):
-    """The layer of a jet ``u`` [rows, ..., k] of value, Laplacian and derivatives."""
-    z = jnp.einsum("r...k,kn->r...n", u, w, precision="highest")
+def jet(u, w, b, activation=jnp.tanh, asked="highest"):
+    """The layer of a jet ``u`` [rows, ..., k] of value, Laplacian and derivatives; its product is ``asked`` for so."""
+    z = jnp.einsum("r...k,kn->r...n", u, w, precision=asked)
     return activated(z, b, activation)
 
 
@@ -53,8 +55,8 @@ def activated(z, b, activation=jnp.tanh):
     return jnp.concatenate([s[None], lap[None], s1[None] * z[2:]])
 
 
-def residual(u, w, b):
-    return u[..., : w.shape[1]] + jet(u, w, b)
+def residual(u, w, b, asked="highest"):
+    return u[..., : w.shape[1]] + jet(u, w, b, asked=asked)
 
 
 def with_a_mean(u, m, w, v, b):
@@ -104,6 +106,7 @@ CASES = {
     "transposed rows": (transposed_rows, [(WALKERS, ELECTRONS, 8, K), (K, N), (N,)]),
     "some electrons": (some_electrons, [(8, WALKERS, ELECTRONS, K), (K, N), (N,)]),
     "one walker": (jet, [(20, 1, 2, K), (K, N), (N,)]),
+    "in TF32": (partial(jet, asked="high"), [(8, WALKERS, ELECTRONS, K), (K, N), (N,)]),
 }
 
 
@@ -147,37 +150,6 @@ def test_three_products_of_tf32_are_nearly_float32(case, layer_in):
         assert 0 < np.abs(three - one).max() < 1e-5 * np.abs(one).max()
 
 
-def test_numbers_are_split_into_two_of_tf32():
-    numbers = np.array([1.0, np.pi, -1e-30, 3.4e37, np.inf, 0.0], "f4")
-    high, low = (np.asarray(part) for part in _split(jnp.asarray(numbers)))
-    for part in (high, low):
-        assert not (part.view("i4") & 0x1FFF).any(), "11 significant bits"
-    np.testing.assert_allclose(high[:4] + low[:4], numbers[:4], rtol=2**-21)
-    assert (high[4], low[4]) == (np.inf, 0)
-
-
-@pytest.mark.parametrize("bits", [0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001, 0x7FC00000])
-def test_what_is_no_number_stays_none_when_split(bits):
-    high, low = (np.asarray(part) for part in _split(jnp.asarray(np.array([bits], "u4").view("f4"))))
-    assert np.isnan(high).all()
-    assert (low == 0).all()
-
-
-def test_the_largest_numbers_stay_finite_when_split():
-    """The nearest number of 11 bits is infinite."""
-    numbers = np.array([1, -1], "f4") * np.finfo("f4").max
-    high, low = (np.asarray(part) for part in _split(jnp.asarray(numbers)))
-    assert np.isfinite(high).all()
-    np.testing.assert_allclose(high.astype("f8") + low, numbers.astype("f8"), rtol=2**-21)
-
-
-def test_three_products_keep_what_is_not_finite():
-    """An infinity times the lower bits of one, which are zero, is no number and is left out."""
-    left = np.ones((5, 1), "f4") * np.array([[np.inf], [-np.inf], [np.nan], [np.finfo("f4").max], [2.0]], "f4")
-    right = np.ones((1, 2), "f4")
-    np.testing.assert_allclose(_in_three(jnp.asarray(left), jnp.asarray(right)), left @ right, rtol=2**-20)
-
-
 def test_all_that_follows_is_one_kernel(layer_in):
     _, layer = layer_in("residual")
     assert [value.type.shape for value in layer.outputs] == [(8, WALKERS, ELECTRONS, N)]
@@ -188,15 +160,17 @@ def test_all_that_follows_is_one_kernel(layer_in):
 
 @needs_the_cuda_plugin
 @needs_ptxas
-@pytest.mark.parametrize(("target", "precision"), [("a100", "exact"), ("h100", "tf32x3")])
-def test_kernels_compile_for_an_absent_gpu(target, precision, lowered):
+@pytest.mark.parametrize(
+    ("target", "precision", "asked"),
+    [("a100", "exact", "highest"), ("h100", "tf32x3", "highest"), ("h100", "exact", "high")],
+)
+def test_kernels_compile_for_an_absent_gpu(target, precision, asked, lowered):
     """30 directions and 256 features, as in FermiNet: no spills, and tensor cores where asked for."""
-    with jax.default_matmul_precision("highest"):
-        program = lowered(residual, *arrays((32, 16, 10, 256), (256, 256), (256,)), platform="cuda")
+    program = lowered(partial(residual, asked=asked), *arrays((32, 16, 10, 256), (256, 256), (256,)), platform="cuda")
     after = JetLayerKernels(precision=precision).run(program, Setting(platform="cuda")).program
     rows = kernel_table(assert_no_spills(after, target=target).compiled).rows
     [row] = [row for row in rows if "jet_layer" in row.kernel or "pallas" in row.name]
-    assert (row.tensor_instructions > 0) == (precision == "tf32x3")
+    assert (row.tensor_instructions > 0) == (precision == "tf32x3" or asked == "high")
     assert row.resources.registers <= 200
 
 

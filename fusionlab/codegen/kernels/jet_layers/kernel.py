@@ -7,8 +7,10 @@ Triton requires; rows that are summed are masked, so that padding may hold anyth
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
@@ -20,20 +22,32 @@ from jax.experimental.pallas import triton
 from fusionlab.codegen.kernels.dot_chains.chain import Interval, Part, Rows, TileLoad, TileStore
 from fusionlab.codegen.kernels.jet_layers.layer import JetLayer, RowSource
 from fusionlab.codegen.kernels.triton_tiles import applied, dot, flat_call, indices, padded
-from fusionlab.codegen.raising.rules.contraction import strictest_precision
+from fusionlab.codegen.raising.rules.contraction import IN_THREE, strictest_precision
+from fusionlab.codegen.raising.rules.three_products import by_three_products
 from fusionlab.hlo.view import Node
 
 _ELEMENTS = 4096
 """Elements of the rows of one walker and electron, padded, by an instance's columns."""
-_TOGETHER = 2
-"""Walkers and electrons whose rows an instance has: it reads the weights once for all of them."""
-_WARPS, _WARPS_IN_THREE = 4, 8
-"""A layer of 32 rows, 256 columns and 320 features takes 168 registers a thread in float32, 126 by three products of
-TF32, without spills (ptxas, sm_90). With twice the columns or walkers the model of time has no better one."""
-_FEATURES = 16
-"""Features that are contracted at a time."""
-_DROPPED = 13
-"""Bits of a float32 that TF32 does not have."""
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """The walkers and electrons whose rows an instance has together, which read the weights once; its warps; and the
+    features that are contracted at a time."""
+
+    together: int
+    warps: int
+    features: int
+
+
+_IN_FLOAT32, _BY_THREE, _IN_TF32 = Tiling(2, 4, 16), Tiling(2, 8, 16), Tiling(4, 8, 32)
+"""The best of each by the model of time (H100, 32 rows, 256 to 256 or 320 to 256 features); none spills. In TF32 there
+are fewer instructions, and the weights that all instances read from the L2 count for more."""
+
+_LEAST_WORK = 120
+"""FLOPs of a contraction for each element of its rows and of its result from which it takes three products of TF32. By
+the model of time (PauliNet, H100) the two widest layers, 128 columns, gain 13 %; of narrower ones four gain 15 % and
+spill, one gains nothing, and 19 lose 27 to 90 %."""
 
 Multiply = Callable[[Any, Any], Any]
 """The product of two blocks."""
@@ -49,6 +63,13 @@ def is_in_float32(layer: JetLayer) -> bool:
     return strictest_precision(layer.node) is lax.Precision.HIGHEST
 
 
+def pays_in_three(layer: JetLayer) -> bool:
+    """True if ``layer`` contracts in float32, and so much for each element moved that three products take less."""
+    columns = layer.extents[layer.columns]
+    features = math.prod(layer.node.operands[1].type.shape) // columns
+    return is_in_float32(layer) and 2 * features * columns >= _LEAST_WORK * (features + columns)
+
+
 def layer_kernel(layer: JetLayer, *, in_three: bool = False, interpret: bool = False) -> Callable[..., tuple[Any, ...]]:
     """``layer`` as a callable of ``layer.arrays``; ``interpret`` runs the kernel on any device.
 
@@ -56,36 +77,37 @@ def layer_kernel(layer: JetLayer, *, in_three: bool = False, interpret: bool = F
     """
     width = columns_of(layer)
     blocks = pl.cdiv(layer.extents[layer.columns], width)
-    grid = (blocks * pl.cdiv(layer.instances, _TOGETHER),)
     multiply: Multiply = partial(dot, precision=strictest_precision(layer.node))
-    warps = _WARPS
+    tiling = _IN_FLOAT32 if is_in_float32(layer) else _IN_TF32
     if in_three and is_in_float32(layer):
-        multiply, warps = _in_three if interpret else _in_three_by_triton, _WARPS_IN_THREE
-    kernel = partial(_run, layer, width, blocks, multiply)
+        multiply, tiling = _in_three if interpret else _in_three_by_triton, _BY_THREE
+    grid, warps = (blocks * pl.cdiv(layer.instances, tiling.together),), tiling.warps
+    kernel = partial(_run, layer, width, blocks, tiling, multiply)
     return flat_call(kernel, layer.arrays, layer.outputs, grid, warps=warps, interpret=interpret, name="jet_layer")
 
 
-def _run(layer: JetLayer, width: int, blocks: int, multiply: Multiply, *refs: Any) -> None:
+def _run(layer: JetLayer, width: int, blocks: int, tiling: Tiling, multiply: Multiply, *refs: Any) -> None:
     """The kernel: ``refs`` are those of the arrays and of the outputs, all flat. Blocks of columns of the same rows are
     neighbours."""
     arrays = layer.arrays
     held, results = dict(zip(arrays, refs, strict=False)), refs[len(arrays) :]
     columns = lax.rem(pl.program_id(0), jnp.int32(blocks)) * width + jnp.arange(width, dtype=jnp.int32)
-    first = lax.div(pl.program_id(0), jnp.int32(blocks)) * _TOGETHER
-    instances = [_LayerInstance(layer, held, first + each, columns) for each in range(_TOGETHER)]
+    first = lax.div(pl.program_id(0), jnp.int32(blocks)) * tiling.together
+    ragged = layer.instances % tiling.together > 0
+    instances = [_LayerInstance(layer, held, first + each, columns, ragged) for each in range(tiling.together)]
     totals = tuple(jnp.zeros((padded(layer.rows), width), jnp.float32) for _ in instances)
     for source in layer.sources:
-        totals = _contracted(layer, source, instances, multiply, totals)
+        totals = _contracted(source, instances, tiling.features, multiply, totals)
     for instance, total in zip(instances, totals, strict=True):
         instance.finish(total, results)
 
 
 def _contracted(
-    layer: JetLayer, source: RowSource, instances: Sequence[_LayerInstance], multiply: Multiply, totals: tuple[Any, ...]
+    source: RowSource, instances: Sequence[_LayerInstance], most: int, multiply: Multiply, totals: tuple[Any, ...]
 ) -> tuple[Any, ...]:
-    """``totals`` and the product of a source with its weights."""
-    many = min(_FEATURES, padded(source.extent))
-    weights = layer.weights
+    """``totals`` and the product of a source with its weights, at ``most`` so many features at a time."""
+    many = min(most, padded(source.extent))
+    weights = instances[0].layer.weights
 
     def add(at: Any, totals: tuple[Any, ...]) -> tuple[Any, ...]:
         features = at * many + jnp.arange(many, dtype=jnp.int32)
@@ -109,48 +131,26 @@ def _contracted(
 
 
 def _in_three(left: Any, right: Any) -> Any:
-    """The product of two blocks, by those of their upper and lower bits in TF32, without that of the lower ones.
-
-    The relative error of a term is about 2^-21, that of float32 2^-24. Interpreted kernels emulate by it what Triton
-    does on a GPU, which may split otherwise.
-    """
-    (high, low), (its_high, its_low) = _split(left), _split(right)
-    multiply = partial(dot, precision=lax.Precision.DEFAULT)
-    lower = multiply(high, its_low) + multiply(low, its_high)
-    return jnp.where(lower == lower, lower, jnp.float32(0.0)) + multiply(high, its_high)  # inf * 0 is no number
+    """The product of two blocks by three of TF32, for interpreted kernels; Triton may split otherwise."""
+    return by_three_products(partial(dot, precision=lax.Precision.HIGHEST), left, right)
 
 
 def _in_three_by_triton(left: Any, right: Any) -> Any:
     """``_in_three``, split where Triton does it."""
     axes = (((1,), (0,)), ((), ()))
-    preset = lax.DotAlgorithmPreset.TF32_TF32_F32_X3
-    return lax.dot_general(left, right, axes, precision=preset, preferred_element_type=jnp.float32)
-
-
-def _split(block: Any) -> tuple[Any, Any]:
-    """``block`` as a sum of two numbers of 11 significant bits each, the first the nearest finite one.
-
-    Of infinities and of what is no number the first is the same, the second zero.
-    """
-    nearest = _truncated(block, jnp.int32(1 << (_DROPPED - 1)))
-    high = jnp.where(lax.is_finite(nearest), nearest, _truncated(block, jnp.int32(0)))
-    high = jnp.where(lax.is_finite(block), high, block)
-    return high, _truncated(jnp.where(lax.is_finite(block), block - high, jnp.float32(0.0)), jnp.int32(0))
-
-
-def _truncated(block: Any, more: Any) -> Any:
-    """``block``, its bits as a number plus ``more``, without the bits that TF32 does not have."""
-    bits = lax.bitcast_convert_type(block, jnp.int32) + more
-    return lax.bitcast_convert_type(bits & jnp.int32(-1 << _DROPPED), jnp.float32)
+    return lax.dot_general(left, right, axes, precision=IN_THREE, preferred_element_type=jnp.float32)
 
 
 class _LayerInstance:
-    """The rows of one walker and electron: every array is ``[rows, columns]``, or has 1 in place of either."""
+    """The rows of one walker and electron: every array is ``[rows, columns]``, or has 1 in place of either.
 
-    def __init__(self, layer: JetLayer, refs: Mapping[Any, Any], index: Any, columns: Any) -> None:
+    ``ragged``: the last program instance has fewer of them.
+    """
+
+    def __init__(self, layer: JetLayer, refs: Mapping[Any, Any], index: Any, columns: Any, ragged: bool) -> None:
         self.layer, self.refs, self.columns = layer, refs, columns
         self.row = jnp.arange(padded(layer.rows), dtype=jnp.int32)[:, None]
-        self.exists = None if layer.instances % _TOGETHER == 0 else jnp.reshape(index < layer.instances, (1, 1))
+        self.exists = jnp.reshape(index < layer.instances, (1, 1)) if ragged else None
         extent = layer.extents[layer.columns]
         self.has_column = None if extent % columns.shape[0] == 0 else (columns < extent)[None, :]
         self.grid = indices(layer.grid, layer.extents, index)

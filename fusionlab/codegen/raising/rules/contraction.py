@@ -6,21 +6,49 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from fusionlab.codegen.raising.rules.rule import RaisedOp, RaiseError, Rule, UnnamedAlgorithm, integers
+from fusionlab.codegen.raising.rules.three_products import by_three_products
 from fusionlab.hlo import ops
 from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.view import Node, keyword
+
+IN_THREE = lax.DotAlgorithmPreset.TF32_TF32_F32_X3
+"""Three products of TF32 for one in float32."""
 
 
 def _dot_general(op: RaisedOp) -> list[Any]:
     axes = DotAxes.of(op.node)
     keeps = op.raising.marks is not None
     types = {"precision": precision_of(op.node, with_algorithm=keeps), "preferred_element_type": op.dtype}
-    return [op.jax(lax.dot_general, *op.operands, (axes.contracted, axes.batch), **types)]
+
+    def multiply(left: Any, right: Any) -> Any:
+        return op.jax(lax.dot_general, left, right, (axes.contracted, axes.batch), **types)
+
+    if not keeps and _is_emulated(op):
+        return [by_three_products(multiply, *op.operands)]
+    return [multiply(*op.operands)]
+
+
+def _is_emulated(op: RaisedOp) -> bool:
+    """True for three products of TF32, whose rounding is computed where the program runs in its own float32."""
+    in_float32 = all(jnp.result_type(array) == jnp.float32 for array in op.operands)
+    return in_float32 and op.dtype == jnp.float32 and algorithm_of(op.node) is IN_THREE
+
+
+def ask_in_three(operation: Any) -> None:
+    """Let a ``dot_general``, an MLIR operation, ask for three products of TF32."""
+    text = (
+        "#stablehlo.dot_algorithm<lhs_precision_type = tf32, rhs_precision_type = tf32, accumulation_type = f32, "
+        "lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 3, "
+        "allow_imprecise_accumulation = false>"
+    )
+    operation.attributes["algorithm"] = ir.Attribute.parse(text, operation.context)
 
 
 def precision_of(
@@ -58,6 +86,8 @@ _OF_ALGORITHMS = {"X3": lax.Precision.HIGH, "X6": lax.Precision.HIGHEST, "X9": l
 
 def _precisions(node: Node) -> tuple[lax.Precision, ...]:
     algorithm = algorithm_of(node)
+    if algorithm is IN_THREE:  # its rounding is emulated: the errors of the results judge it
+        return (lax.Precision.HIGHEST,)
     if algorithm is None:
         known = precision_of(node)
         return known if isinstance(known, tuple) else (lax.Precision.DEFAULT,)

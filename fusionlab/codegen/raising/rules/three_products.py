@@ -1,0 +1,46 @@
+"""A product in float32 by three of TF32, as Triton computes it on tensor cores (algorithm TF32_TF32_F32_X3).
+
+    a b     -->     (high(a) low(b) + low(a) high(b)) + high(a) high(b)
+
+Each number is a sum of two of 11 significant bits; the product of the lower ones is left out. A term has a relative
+error of about 2^-21, in float32 of 2^-24. A product of two numbers of 11 bits is exact in float32, so float32 products
+of the parts round as those of tensor cores do, up to the sums: tensor cores may truncate these.
+
+The split, the order and the lower products that are no number are those of Triton's pass F32DotTC
+(``lib/Dialect/TritonGPU/Transforms/F32DotTC.cpp``), whose conversion is ``cvt.rna.tf32.f32``: ties away from zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+_DROPPED = 13
+"""Bits of a float32 that TF32 does not have."""
+
+
+def by_three_products(multiply: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """``multiply(left, right)``, a contraction of float32 arrays, by three of numbers of 11 significant bits."""
+    (high, low), (its_high, its_low) = split(left), split(right)
+    lower = multiply(high, its_low) + multiply(low, its_high)
+    return jnp.where(lower == lower, lower, jnp.float32(0.0)) + multiply(high, its_high)  # inf * 0 is no number
+
+
+def split(array: Any) -> tuple[Any, Any]:
+    """``array`` as a sum of two numbers of 11 significant bits each, the first the nearest finite one.
+
+    Of infinities and of what is no number the first is the same, the second zero.
+    """
+    nearest = _truncated(array, jnp.int32(1 << (_DROPPED - 1)))
+    high = jnp.where(lax.is_finite(nearest), nearest, _truncated(array, jnp.int32(0)))
+    high = jnp.where(lax.is_finite(array), high, array)
+    return high, _truncated(jnp.where(lax.is_finite(array), array - high, jnp.float32(0.0)), jnp.int32(0))
+
+
+def _truncated(array: Any, more: Any) -> Any:
+    """``array``, its bits as a number plus ``more``, without the bits that TF32 does not have."""
+    bits = lax.bitcast_convert_type(array, jnp.int32) + more
+    return lax.bitcast_convert_type(bits & jnp.int32(-1 << _DROPPED), jnp.float32)
