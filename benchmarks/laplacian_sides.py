@@ -117,7 +117,7 @@ def measure_side(case: Case, side: str, resolved: str = "") -> Iterator[Row]:
 
 
 def with_planted_refusal(program: Program) -> Program:
-    """``program`` with the absolute value of what each trip of its longest loop adds to a sum."""
+    """``program`` with zero where what a trip of its longest loop adds to a sum is not finite: no forward Laplacian."""
     module = program.parse()
     loops = [loop for loop in find_loops(view_of(module)) if loop.indices(Sum) and loop.trips]
     loop = max(loops, key=lambda loop: loop.trips or 0)
@@ -126,7 +126,9 @@ def with_planted_refusal(program: Program) -> Program:
     [(_, term)] = role.terms
     [reader] = [node for node in loop.body.nodes if term in node.operands]
     with module.context, ir.Location.unknown(), ir.InsertionPoint(reader.operation):
-        reader.operation.operands[reader.operands.index(term)] = stablehlo.abs(term.handle)
+        nothing = stablehlo.subtract(term.handle, term.handle)
+        chosen = stablehlo.select(stablehlo.is_finite(term.handle), term.handle, nothing)
+        reader.operation.operands[reader.operands.index(term)] = chosen
     return rewritten(program, module)
 
 

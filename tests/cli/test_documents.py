@@ -32,6 +32,7 @@ CONDITIONAL = {
     "roofline": {"targets"},
     "clusters": {"link_bytes_per_s", "sync_us"},
     "drift": {"deleted", "incomplete", "left"},
+    "kernels": {"what_if"},
 }
 """Fields that only some options or endings lead to."""
 OPTIONS = """
@@ -100,7 +101,9 @@ def test_the_fields_of_explain(replay_file, as_json):
 @needs_the_cuda_plugin
 def test_the_fields_of_kernels(replay_file, as_json):
     document = as_json("kernels", replay_file, "--target", "a100")
-    assert set(document) == HEAD | sections()["kernels"]
+    assert set(document) == HEAD | sections()["kernels"] - CONDITIONAL["kernels"]
+    asked = as_json("kernels", replay_file, "--target", "a100", "--what-if", "bandwidth_gb_s=4800")
+    assert set(asked) == HEAD | sections()["kernels"]
     assert (document["schema"], document["target"]) == ("fusionlab-kernels-1", "a100")
 
 
