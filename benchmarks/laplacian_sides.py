@@ -9,7 +9,7 @@ The sides of one ansatz on one molecule, all compiled for the same target by the
 - ``kernels``: the same after dot-chain-kernels;
 - ``fused-in-replay-memory``: the same with the replay's own temp bytes as the memory budget;
 - ``laplacian``: the same local energy with ``fusionlab.laplacian`` as its Laplacian;
-- ``planted``: the replay with the absolute value of each term, which has no forward Laplacian: what falls back;
+- ``planted``: the replay with zero for terms that are not finite, which has no forward Laplacian: what falls back;
 - ``fallback``: ``planted`` after fuse-jvp-replay;
 - ``pass``: the process seconds of that rewrite;
 - ``verdict``: whether what ``fused`` chose computes the same energies, at 16 walkers in float32 and float64.
