@@ -373,13 +373,15 @@ def hoist_in_view(flat: Region, loop: Loop) -> None:
 def separate_in_view(
     flat: Region, directed: Collection[Value], whole: Collection[Node] = (), extents: Collection[int] | None = None
 ) -> bool:
-    """Split each loop and branch of ``flat``, a view that nobody else has yet, with results that depend on ``directed``
-    and others that do not.
+    """Split each loop, branch and barrier of ``flat``, a view that nobody else has yet, with results that depend on
+    ``directed`` and others that do not.
 
         h, t = while(h0, t0)       -->       h = while(h0);  _, t = while(h0, t0)
         h, t = case(i, ...)        -->       h = case(i, ...);  _, t = case(i, ...)
+        h, t = barrier(h0, t0)     -->       h = barrier(h0);  _, t = barrier(h0, t0)
 
-    A scan over layers under ``jvp`` carries the layers' values and their tangents together. The loops ``whole`` stay as
+    A scan over layers under ``jvp`` carries the layers' values and their tangents together, and so does the barrier of
+    ``jax.checkpoint``. The loops ``whole`` stay as
     they are, and with ``extents`` those that carry no tangents, which have an axis of such an extent: a loop that moves
     walkers and sums over directions in each trip carries the sum. True if there was another.
     """
@@ -400,9 +402,9 @@ def separate_in_view(
 
 
 def _apart(node: Node, directed: Collection[Value]) -> list[int]:
-    """Positions of the results of a loop or branch that do not depend on ``directed``; none if all or none do, if the
-    condition or the choice does, or if these are counters and invariants of a loop alone."""
-    if node.op not in (ops.WHILE, ops.CASE, ops.IF):
+    """Positions of the results of a loop, branch or barrier that do not depend on ``directed``; none if all or none do,
+    if the condition or the choice does, or if these are counters and invariants of a loop alone."""
+    if node.op not in (ops.WHILE, ops.CASE, ops.IF, ops.OPTIMIZATION_BARRIER):
         return []
     after = reached(node, [value for value in reads(node) if value in directed])
     fixed = [i for i, value in enumerate(node.results) if value not in after]
@@ -426,12 +428,13 @@ def _changing(node: Node, fixed: Collection[int]) -> list[Value]:
 
 
 def _taken_out(node: Node, positions: Sequence[int]) -> Node:
-    """A loop or branch of the results at ``positions`` alone; ``node`` gets others for them."""
+    """A loop, branch or barrier of the results at ``positions`` alone; ``node`` gets others for them."""
     alone = replace(node, regions=(), results=())
     alone.results = tuple(node.results[i] for i in positions)
+    if node.op in (ops.WHILE, ops.OPTIMIZATION_BARRIER):
+        alone.operands = tuple(node.operands[i] for i in positions)
     if node.op is ops.WHILE:
         condition, body = node.regions
-        alone.operands = tuple(node.operands[i] for i in positions)
         alone.regions = (condition.part(positions, range(1)), body.part(positions, positions))
     else:
         alone.regions = tuple(region.part((), positions) for region in node.regions)

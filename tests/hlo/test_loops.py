@@ -9,7 +9,7 @@ import pytest
 from jax import lax
 
 from fusionlab.codegen.raising import raise_program
-from fusionlab.hlo.dependence import reached
+from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.loops import (
     Counter,
     Invariant,
@@ -267,6 +267,24 @@ def test_values_returned_by_a_branch_beside_tangents_are_separated_from_them():
         np.testing.assert_array_equal(ours, theirs)
     flat = program_view(as_program(both, X, directions))
     assert not separate_in_view(flat, flat.arguments[1:], (), {7}), "no axis of directions is returned"
+
+
+def test_values_behind_a_barrier_beside_tangents_are_separated_from_them():
+    """As of ``jax.checkpoint`` under ``jvp``: live values would keep the tangents otherwise."""
+
+    def both(x, directions):
+        return lax.optimization_barrier((jnp.sin(x), jnp.cos(x) * directions, directions))
+
+    flat = program_view(as_program(both, X, X))
+    expected = raise_program(flat)(X, X + 1)
+    assert separate_in_view(flat, flat.arguments[1:])
+    value, *_ = flat.returns
+    assert not reached(flat, flat.arguments[1:]) & {value}
+    assert len(value.producer.operands) == 1
+    assert len(live_nodes(flat.nodes, flat.arguments[:1], [value])) == 2, "sine and its barrier, without directions"
+    for ours, theirs in zip(raise_program(flat)(X, X + 1), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert not separate_in_view(program_view(as_program(both, X, X)), [value])
 
 
 def test_views_and_constants_alone_are_no_work():
