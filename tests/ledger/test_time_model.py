@@ -34,8 +34,18 @@ def test_only_times_that_were_tested_have_an_error_and_decide_at_three_percent(l
     assert error_of(found) == (PROGRAM_ERROR if tested else None)
 
 
-@pytest.mark.parametrize(("us", "tested"), [(4.9, False), (5.1, True)])
-def test_where_launching_is_more_than_half_of_the_time_no_error_is_claimed(us, tested):
-    found = [_site(CODE, "elementwise", us, 40)]
+@pytest.mark.parametrize(
+    ("source", "family", "us", "tested"),
+    [
+        (CODE, "elementwise", 4.9, False),
+        (CODE, "elementwise", 5.1, True),
+        (PRODUCT, "gemm", 5.9, False),
+        (PRODUCT, "gemm", 6.1, True),
+        (ROOFLINE, LU, 1.9, False),
+        (ROOFLINE, LU, 2.1, True),
+    ],
+)
+def test_where_launching_is_more_than_half_of_the_time_no_error_is_claimed(source, family, us, tested):
+    found = [_site(source, family, us, 40)]
     assert error_of(found) == (PROGRAM_ERROR if tested else None)
     assert pair_error_of(found) == (PAIR_ERROR if tested else ESTIMATED_PAIR_ERROR)

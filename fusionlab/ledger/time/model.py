@@ -166,9 +166,9 @@ def _is_tested(launch: ModelledLaunch) -> bool:
 
 def is_mostly_launching(launches: Iterable[ModelledLaunch]) -> bool:
     """True if launching, whose constants were not tested, is more than half of the modelled time."""
-    constants, launching, us = {PRODUCT: PRODUCTS.launch_us}, 0.0, 0.0
+    constants, launching, us = {PRODUCT: PRODUCTS.launch_us, CODE: KERNELS.launch_us}, 0.0, 0.0
     for one in launches:
-        launching += one.dynamic_launches * constants.get(one.model_source, KERNELS.launch_us)
+        launching += one.dynamic_launches * constants.get(one.model_source, LAUNCH_US)
         us += one.model_us or 0.0
     return 2 * launching > us
 
