@@ -216,7 +216,8 @@ class Refusal(Exception):
     """A decision to leave something alone, on a ground; ``op`` is responsible, in the program or in words.
 
     ``is_final``: no other trial for the same sum is made. Final are a match that is another function at ties or by its
-    text, and limits of time and memory.
+    text, limits of time and memory, and products that are all that is made of directions, of which no tail is a
+    function of the diagonal.
     """
 
     def __init__(self, ground: Ground, reason: str, op: Node | str | None = None, *, is_final: bool = False) -> None:

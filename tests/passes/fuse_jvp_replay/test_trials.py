@@ -182,3 +182,31 @@ def test_positions_that_are_differentiated_apart_from_a_copy_are_tried(run_raise
         return of(y), jax.lax.fori_loop(0, COORDINATES, lambda k, sum_: sum_ + push(rows[k])[k], 0.0)
 
     assert_rewritten(run_raised, jax.vmap(energy), X)
+
+
+def test_outputs_of_another_shape_are_tried_with_a_copy_of_the_positions(run_raised):
+    """Chains of walkers, merged for the network; an envelope of the positions as they came is tried first."""
+
+    def laplacian(z, scale):
+        push, rows = jax.linearize(jax.grad(value), z)[1], jnp.eye(COORDINATES)
+        return jax.lax.fori_loop(0, COORDINATES, lambda k, sum_: sum_ + push(rows[k])[k] * scale, 0.0)
+
+    def energies(x):
+        envelope, z = jnp.exp(-(x**2).sum(-1)), x.reshape(WALKERS, COORDINATES)
+        return envelope, jax.vmap(value)(z), jax.vmap(laplacian)(z, envelope.reshape(-1))
+
+    assert_rewritten(run_raised, energies, X.reshape(2, 2, COORDINATES))
+
+
+def test_a_sum_that_is_written_as_squares_in_a_loop_is_found(run_raised):
+    """The Hessian of -log(u), u linear, is the square of the slope of log(u)."""
+    weights = jnp.linspace(0.5, 1.0, COORDINATES)
+
+    def energy(x):
+        def add(k, total):
+            slope = jax.jvp(lambda y: jnp.log(weights @ y + 9.0), (x,), (jnp.eye(COORDINATES)[k],))[1]
+            return total + slope * slope
+
+        return -jnp.log(weights @ x + 9.0), jax.lax.fori_loop(0, COORDINATES, add, 0.0)
+
+    assert_rewritten(run_raised, jax.vmap(energy), X)

@@ -93,7 +93,9 @@ def candidates(
     sizes = {math.prod(output.type.shape) for output in outputs}
     shapes = {tuple(n for n in output.type.shape if n > 1) for output in outputs}
     for place in places:
-        apart = _telling_trips_apart(place, directed) | _squares(place.region, dependent)
+        apart = _telling_trips_apart(place, directed)
+        if place.loop is None:
+            apart |= _squares(place.region, dependent)
         for value, degree, alike in _polynomials(place):
             if degree == TOO_HIGH or value.dtype not in ops.WIDE_FLOATS or value in apart:
                 continue
@@ -175,8 +177,8 @@ def _telling_trips_apart(place: Place, directed: Collection[Value]) -> set[Value
 def _squares(region: Region, dependent: Collection[Value]) -> set[Value]:
     """The squares of one value that depends on x, and moves of these.
 
-    A forward Laplacian squares the slope of each value that it pushes. (g . d)^2 is d . H d where H = g g^T: of a
-    function of one linear combination of the coordinates, of which no derivative rule makes a square.
+    A forward Laplacian, which has no loop, squares the slope of each value that it pushes. (g . d)^2 is d . H d where
+    H = g g^T, as of -log(a . x): a sum that is written as such squares, without a loop, is missed.
     """
     found = set[Value]()
     for node in region.nodes:

@@ -35,7 +35,8 @@ def trials(
     """The trials for directions of ``extent`` coordinates in ``places``, together or some of them.
 
     ``reasons`` are those that trials were refused for; to them are added what is refused before any trial. Directions
-    are not tried again with positions for which every trial with them found nothing, and was not refused.
+    are not tried again with positions for which every trial with them found nothing, and was not refused; nor are the
+    outputs of these with a copy of the positions.
     """
     numbers = ValueNumbers(flat, through_reshapes=True)
     none = set[tuple[Place, Value]]()
@@ -43,12 +44,12 @@ def trials(
         positions = list[tuple[Value, int, list[Value]]]()
         with collected(reasons):
             positions = positions_of(flat, some, extent)
-        nothing = list[Value]()
+        nothing = dict[Value, list[Value]]()
         for x, leading, outputs in positions:
             if none.issuperset((place, x) for place in some):
                 continue
-            for other in nothing:
-                outputs = _not_through(flat, x, other, outputs)
+            for other, tried in nothing.items():
+                outputs = _not_through(flat, x, other, outputs, tried)
             if not outputs:
                 continue
             before = len(reasons)
@@ -56,22 +57,24 @@ def trials(
             yield from _of_outputs(made, some, groups(flat, outputs, x.type.shape[:leading]), reasons)
             if not _is_none(reasons[before:]):
                 continue
-            nothing.append(x)
+            nothing[x] = outputs
             if len({place.loop is None for place in some}) == 1:
                 none.update((place, x) for place in some)
 
 
-def _not_through(flat: FunctionView, x: Value, other: Value, outputs: list[Value]) -> list[Value]:
-    """Those of ``outputs`` that may have other second derivatives by ``x`` than by ``other``.
+def _not_through(
+    flat: FunctionView, x: Value, other: Value, outputs: list[Value], tried: Collection[Value]
+) -> list[Value]:
+    """Those of ``outputs`` that may have other second derivatives by ``x`` than those ``tried`` have by ``other``.
 
-    All, unless one of both is the other, reshaped or shifted by what does not depend on it; then those that depend on
-    that one beside its copy, too.
+    All, unless one of both is the other, reshaped or shifted by what does not depend on it; then those that were not
+    tried, and those that depend on that one beside its copy, too.
     """
     for original, copied in ((other, x), (x, other)):
         if _is_copy(flat, copied, original):
             rest = replace(flat, nodes=[node for node in flat.nodes if node is not copied.producer])
             beside = reached(rest, [original])
-            return [output for output in outputs if output in beside]
+            return [output for output in outputs if output in beside or output not in tried]
     return outputs
 
 
@@ -83,10 +86,17 @@ def _is_copy(flat: FunctionView, value: Value, original: Value) -> bool:
         if node is None or node.op not in (ops.RESHAPE, ops.BROADCAST_IN_DIM, ops.ADD, ops.SUBTRACT):
             return False
         moved, *by = node.operands
+        if node.op is ops.BROADCAST_IN_DIM and not _keeps_order(node):
+            return False
         if moved not in dependent or not dependent.isdisjoint(by) or _size(moved) != _size(value):
             return False
         value = moved
     return True
+
+
+def _keeps_order(broadcast: Node) -> bool:
+    axes = [*broadcast.attributes["broadcast_dimensions"]]
+    return axes == sorted(axes)
 
 
 def _size(value: Value) -> int:
