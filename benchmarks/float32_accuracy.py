@@ -73,19 +73,21 @@ FIGURES = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """Errors of the side ``one`` in those of ``other``, which are ``told``, among ``sides``; ``most`` of each bounded
-    figure."""
+    """Errors of ``side`` over those of ``reference``, which are ``reference_words`` in prose, among ``sides``.
+
+    ``bounds``: the most that each bounded figure may be.
+    """
 
     sides: tuple[str, ...]
-    one: str
-    other: str
-    told: str
-    most: Mapping[str, float]
+    side: str
+    reference: str
+    reference_words: str
+    bounds: Mapping[str, float]
 
     @property
     def key(self) -> str:
         """Its name in the record and in the table's heads."""
-        return f"{self.one} / {self.other}"
+        return f"{self.side} / {self.reference}"
 
 
 COMPARISONS = {
@@ -151,7 +153,7 @@ def measure(case: Case, compared: Comparison) -> Iterator[Row]:
     truth = program_runner(programs["replay"], widen=True)
     runs = {side: xla_runner(program) for side, program in programs.items()}
     if "tf32x3" in compared.sides:
-        runs["tf32x3"], row["layers"] = in_three(at_once.workload("replay"), row["pipeline"])
+        runs["tf32x3"], row["layers"] = in_tf32x3(at_once.workload("replay"), row["pipeline"])
 
     def in_parts(run: Runner, arrays: Sequence[np.ndarray]) -> np.ndarray:
         *leaves, walkers = arrays
@@ -164,18 +166,22 @@ def measure(case: Case, compared: Comparison) -> Iterator[Row]:
             raise SystemExit(f"{kind} walkers: {np.sum(~np.isfinite(exact))} energies are not finite in float64")
         errors = {side: errors_of(energies, exact) for side, energies in found.items()}
         row[kind] = {"energy": quantiles(np.abs(exact))} | {side: quantiles(of) for side, of in errors.items()}
-        row[kind][compared.key] = ratios(errors[compared.one], errors[compared.other], compared.most)
+        row[kind][compared.key] = ratios(errors[compared.side], errors[compared.reference], compared.bounds)
         yield row
 
 
-def in_three(workload: Workload, pipeline: str) -> tuple[Runner, list[str]]:
-    """``workload`` lowered for CUDA after ``pipeline`` and ``JET_LAYERS``, raised, and what became of its layers."""
+def in_tf32x3(workload: Workload, pipeline: str) -> tuple[Runner, list[str]]:
+    """``workload`` lowered for CUDA after ``pipeline`` and ``JET_LAYERS``, as a raised program, and its layers' events.
+
+    The runner takes the flat arguments of ``workload`` and returns its outputs, in float32. SystemExit where no layer
+    contracts by three products.
+    """
     passes = parse_pipeline(f"{pipeline},{JET_LAYERS}")
     result = run_pipeline(lower_for(workload, "cuda"), passes, Setting(platform="cuda"))
-    told = [event.what for event in result.applied if event.pass_name == passes[-1].name]
-    if not any("three products" in what for what in told):
+    layers = [event.what for event in result.applied if event.pass_name == passes[-1].name]
+    if not any("three products" in what for what in layers):
         raise SystemExit(f"no layer contracts by three products: {event_words(result)}")
-    return program_runner(result.program), told
+    return program_runner(result.program), layers
 
 
 def samples(workload: Workload) -> dict[str, list[np.ndarray]]:
@@ -221,8 +227,8 @@ def ratios(errors: np.ndarray, of: np.ndarray, bounded: Iterable[str]) -> dict[s
 
 def table(rows: Mapping[str, Row], compared: Comparison) -> str:
     """Errors of all sides by the bounded figures, and those of the comparison, Markdown."""
-    heads = [f"{figure}: {side}" for figure in compared.most for side in (*compared.sides, compared.key)]
-    bounds = " and ".join(f"{most} ({figure})" for figure, most in compared.most.items())
+    heads = [f"{figure}: {side}" for figure in compared.bounds for side in (*compared.sides, compared.key)]
+    bounds = " and ".join(f"{most} ({figure})" for figure, most in compared.bounds.items())
     walkers = " or ".join(sorted({f"{row['walkers']:,}" for row in rows.values() if "walkers" in row}))
     cells = [
         [*name.split(), kind, *_cells(row.get(kind), compared)]
@@ -231,7 +237,7 @@ def table(rows: Mapping[str, Row], compared: Comparison) -> str:
     ]
     lines = [
         f"Errors of local energies in float32, hartree, {walkers} walkers, on the CPU; protocol: the docstring of",
-        f"`benchmarks/float32_accuracy.py`. Bold: over {bounds} of {compared.told}.",
+        f"`benchmarks/float32_accuracy.py`. Bold: over {bounds} of {compared.reference_words}.",
         "",
         markdown_table(["model", "molecule", "walkers", *heads], cells),
     ]
@@ -239,7 +245,7 @@ def table(rows: Mapping[str, Row], compared: Comparison) -> str:
 
 
 def _cells(sides: Any, compared: Comparison) -> Iterator[str]:
-    for figure, most in compared.most.items():
+    for figure, most in compared.bounds.items():
         if sides is None:
             yield from ["-"] * (len(compared.sides) + 1)
             continue

@@ -433,7 +433,7 @@ def test_the_row_of_a_model_without_such_layers_says_so(module):
     script = module("float32_accuracy")
     workload = script.Case("ferminet", "LiH", "cpu", 4, "tiny").workload("replay")
     with pytest.raises(SystemExit, match="no layer contracts by three products"):
-        script.in_three(workload, "licm")
+        script.in_tf32x3(workload, "licm")
 
 
 @pytest.fixture

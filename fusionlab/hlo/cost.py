@@ -38,7 +38,9 @@ from fusionlab.hlo.view import Node, Region, TensorType, Value, keyword, reads
 class Cost:
     """FLOPs, transcendental evaluations (part of the FLOPs), bytes moved; ``unmodelled``: op or call to count.
 
-    ``tf32_flops`` is the part of the FLOPs that a GPU's library may compute in TF32 (``may_use_tf32``)."""
+    ``tf32_flops`` is the part of the FLOPs that a GPU's library may compute in TF32 (``may_use_tf32``). Three products
+    of TF32 count once and in float32: they may take less than the time of these FLOPs at the peak of float32.
+    """
 
     flops: int = 0
     transcendentals: int = 0

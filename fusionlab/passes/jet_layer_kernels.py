@@ -37,7 +37,7 @@ from typing import ClassVar
 
 from fusionlab.codegen.kernels.dot_chains.axes import Stream
 from fusionlab.codegen.kernels.dot_chains.chain import NoChainError
-from fusionlab.codegen.kernels.jet_layers.kernel import is_in_float32, layer_kernel, pays_in_three
+from fusionlab.codegen.kernels.jet_layers.kernel import is_in_float32, layer_kernel, pays_in_tf32x3
 from fusionlab.codegen.kernels.jet_layers.layer import (
     JetLayer,
     is_layer,
@@ -46,7 +46,7 @@ from fusionlab.codegen.kernels.jet_layers.layer import (
     streams_of,
     sum_over_rows,
 )
-from fusionlab.codegen.raising.rules.contraction import ask_in_three
+from fusionlab.codegen.raising.rules.contraction import ask_for_tf32x3
 from fusionlab.codegen.raising.splice import drop_dead
 from fusionlab.errors import InputError
 from fusionlab.hlo import ops
@@ -59,7 +59,7 @@ from fusionlab.passes.kernel_order import order_behind
 from fusionlab.passes.refusals import Ground, Refusal
 from fusionlab.passes.rewriting import Tally, blocks_to_rewrite, no_kernels
 
-_EXACT, _IN_THREE = "exact", "tf32x3"
+_EXACT, _TF32X3 = "exact", "tf32x3"
 _KERNELS = "layers of jets became kernels"
 _MOST_WRITTEN = 1.5
 """Elements that a layer may write, for each that its contraction does."""
@@ -83,8 +83,8 @@ class JetLayerKernels(Pass):
 
     def run(self, program: Program, setting: Setting) -> Result:
         """Rewrite every layer of jets, in any block."""
-        if self.precision not in (_EXACT, _IN_THREE):
-            raise InputError(f"{self.name}: option precision: {self.precision!r} is neither {_EXACT} nor {_IN_THREE}")
+        if self.precision not in (_EXACT, _TF32X3):
+            raise InputError(f"{self.name}: option precision: {self.precision!r} is neither {_EXACT} nor {_TF32X3}")
         module = program.parse()
         tally = Tally()
         if any(is_layer(node) for node in view_of(module).walk()):
@@ -101,24 +101,24 @@ class JetLayerKernels(Pass):
         refused: list[tuple[Node, Refusal]] = []
         symbols: list[str] = []
         while (layer := self._next(look().data_flow(), refused)) is not None:
-            in_three = self.precision == _IN_THREE and pays_in_three(layer)
-            kernel = layer_kernel(layer, in_three=in_three) if layer.fits_triton else None
-            tally.rewrite(layer.node, what=self._made_of(layer, in_three))
-            if kernel is not None and in_three:
-                ask_in_three(layer.node.operation)
+            in_tf32x3 = self.precision == _TF32X3 and pays_in_tf32x3(layer)
+            kernel = layer_kernel(layer, in_tf32x3=in_tf32x3) if layer.fits_triton else None
+            tally.rewrite(layer.node, what=self._made_of(layer, in_tf32x3))
+            if kernel is not None and in_tf32x3:
+                ask_for_tf32x3(layer.node.operation)
             symbols.append(put_kernel(layer, look, kernel, "jet_layer"))
         for symbol in symbols:
             order_behind(symbol, look)
         for each in refused:
             tally.refuse(*each)
 
-    def _made_of(self, layer: JetLayer, in_three: bool) -> str:
+    def _made_of(self, layer: JetLayer, in_tf32x3: bool) -> str:
         """What becomes of ``layer``, for the event."""
         if not layer.fits_triton:
             return "layers of jets were outlined (float64: no kernel)"
-        if in_three:
+        if in_tf32x3:
             return f"{_KERNELS}, by three products of TF32"
-        wished = self.precision == _IN_THREE and is_in_float32(layer)
+        wished = self.precision == _TF32X3 and is_in_float32(layer)
         return f"{_KERNELS}, in float32: too narrow for three products" if wished else _KERNELS
 
     def _next(self, block: Block, refused: list[tuple[Node, Refusal]]) -> JetLayer | None:

@@ -65,8 +65,8 @@ def primes(count: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-_LARGE = 64
-"""Powers of an array are computed one by one where it has less than this part of p elements."""
+_TABLE_PAYS_FROM = 1 / 64
+"""The elements of an array, in parts of p, from which its powers are looked up in a table of those of all residues."""
 
 
 @functools.cache
@@ -417,7 +417,7 @@ class PrimeField:
 
     def _table_power(self, x: Array, exponent: float) -> Array:
         def raised(at: Array) -> Array:
-            if at.size < self.p // _LARGE:
+            if at.size < _TABLE_PAYS_FROM * self.p:
                 return _raised(self.p, exponent, at).astype(np.float64)
             return _power_table(self.p, exponent).take(at, mode="wrap").astype(np.float64)
 

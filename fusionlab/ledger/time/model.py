@@ -70,7 +70,11 @@ class Ceilings:
         return 1e6 * moved_bytes / self.bytes_per_s
 
     def least_us(self, flops: float, moved_bytes: float, tf32_flops: float = 0) -> float:
-        """The lower bound in microseconds that the roofs allow for that work, without any launch."""
+        """The lower bound in microseconds that the roofs allow for that work, without any launch.
+
+        It is no bound of three products of TF32 (TF32_TF32_F32_X3), whose FLOPs count in float32 (``hlo.cost.Cost``):
+        at a third of the peak of TF32 they may take less.
+        """
         return max(self.compute_us(flops, tf32_flops), self.memory_us(moved_bytes))
 
 

@@ -146,7 +146,7 @@ def test_a_kernel_computes_what_its_ops_do(case, layer_in):
 def test_three_products_of_tf32_are_nearly_float32(case, layer_in):
     """A product of TF32 alone has an error of 1e-3. This is the emulation: a GPU has Triton's three products."""
     _, layer = layer_in(case)
-    for three, one in zip(interpreted(layer, in_three=True), interpreted(layer), strict=True):
+    for three, one in zip(interpreted(layer, in_tf32x3=True), interpreted(layer), strict=True):
         assert 0 < np.abs(three - one).max() < 1e-5 * np.abs(one).max()
 
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from fusionlab.equivalence.exact import field as prime_field
 from fusionlab.equivalence.exact.field import MOST_TERMS, PrimeField, primes
 
 P = primes(1)[0]
@@ -190,3 +191,14 @@ def test_powers_of_few_residues_are_those_of_many(exponent):
     powers = field.power(many, exponent)
     assert np.array_equal(field.power(many[:, :100], exponent), powers[:, :100])
     assert powers[0, 1] == 1
+
+
+def test_powers_of_few_residues_are_those_of_integers(field, residues, monkeypatch):
+    """By ``pow``, and without the table of all residues."""
+    monkeypatch.setattr(prime_field, "_power_table", lambda p, exponent: pytest.fail("the table was built"))
+    integers = [int(x) for x in residues[0]]
+    assert field.power(residues, -1.0)[0].tolist() == [canonical(pow(x, -1, P)) if x else 0 for x in integers]
+    squares = [canonical(x * x) for x in integers]
+    roots, others = (field.power(np.array([squares], np.float64), exponent)[0] for exponent in (0.5, 1.5))
+    assert [canonical(int(root) ** 2) for root in roots] == squares
+    assert others.tolist() == [canonical(x * int(root)) for x, root in zip(squares, roots, strict=True)]

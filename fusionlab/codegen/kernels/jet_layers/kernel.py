@@ -22,7 +22,7 @@ from jax.experimental.pallas import triton
 from fusionlab.codegen.kernels.dot_chains.chain import Interval, Part, Rows, TileLoad, TileStore
 from fusionlab.codegen.kernels.jet_layers.layer import JetLayer, RowSource
 from fusionlab.codegen.kernels.triton_tiles import applied, dot, flat_call, indices, padded
-from fusionlab.codegen.raising.rules.contraction import IN_THREE, strictest_precision
+from fusionlab.codegen.raising.rules.contraction import TF32X3, strictest_precision
 from fusionlab.codegen.raising.rules.three_products import by_three_products
 from fusionlab.hlo.view import Node
 
@@ -40,7 +40,7 @@ class Tiling:
     features: int
 
 
-_IN_FLOAT32, _BY_THREE, _IN_TF32 = Tiling(2, 4, 16), Tiling(2, 8, 16), Tiling(4, 8, 32)
+_IN_FLOAT32, _IN_TF32X3, _IN_TF32 = Tiling(2, 4, 16), Tiling(2, 8, 16), Tiling(4, 8, 32)
 """The best of each by the model of time (H100, 32 rows, 256 to 256 or 320 to 256 features); none spills. In TF32 there
 are fewer instructions, and the weights that all instances read from the L2 count for more."""
 
@@ -63,24 +63,30 @@ def is_in_float32(layer: JetLayer) -> bool:
     return strictest_precision(layer.node) is lax.Precision.HIGHEST
 
 
-def pays_in_three(layer: JetLayer) -> bool:
-    """True if ``layer`` contracts in float32, and so much for each element moved that three products take less."""
+def pays_in_tf32x3(layer: JetLayer) -> bool:
+    """True if three products of TF32 take less time in ``layer`` than one in float32, by its shapes.
+
+    Its contraction is asked for in float32, and its matrix [features, columns] has at least ``_LEAST_WORK`` FLOPs for
+    each element of rows and results.
+    """
     columns = layer.extents[layer.columns]
     features = math.prod(layer.node.operands[1].type.shape) // columns
     return is_in_float32(layer) and 2 * features * columns >= _LEAST_WORK * (features + columns)
 
 
-def layer_kernel(layer: JetLayer, *, in_three: bool = False, interpret: bool = False) -> Callable[..., tuple[Any, ...]]:
+def layer_kernel(
+    layer: JetLayer, *, in_tf32x3: bool = False, interpret: bool = False
+) -> Callable[..., tuple[Any, ...]]:
     """``layer`` as a callable of ``layer.arrays``; ``interpret`` runs the kernel on any device.
 
-    ``in_three``: a contraction in float32 is three of TF32, on tensor cores (``_in_three``).
+    ``in_tf32x3``: a contraction in float32 is three of TF32, on tensor cores (``_in_tf32x3``).
     """
     width = columns_of(layer)
     blocks = pl.cdiv(layer.extents[layer.columns], width)
     multiply: Multiply = partial(dot, precision=strictest_precision(layer.node))
     tiling = _IN_FLOAT32 if is_in_float32(layer) else _IN_TF32
-    if in_three and is_in_float32(layer):
-        multiply, tiling = _in_three if interpret else _in_three_by_triton, _BY_THREE
+    if in_tf32x3 and is_in_float32(layer):
+        multiply, tiling = _in_tf32x3 if interpret else _in_tf32x3_by_triton, _IN_TF32X3
     grid, warps = (blocks * pl.cdiv(layer.instances, tiling.together),), tiling.warps
     kernel = partial(_run, layer, width, blocks, tiling, multiply)
     return flat_call(kernel, layer.arrays, layer.outputs, grid, warps=warps, interpret=interpret, name="jet_layer")
@@ -130,15 +136,15 @@ def _contracted(
     return found
 
 
-def _in_three(left: Any, right: Any) -> Any:
+def _in_tf32x3(left: Any, right: Any) -> Any:
     """The product of two blocks by three of TF32, for interpreted kernels; Triton may split otherwise."""
     return by_three_products(partial(dot, precision=lax.Precision.HIGHEST), left, right)
 
 
-def _in_three_by_triton(left: Any, right: Any) -> Any:
-    """``_in_three``, split where Triton does it."""
+def _in_tf32x3_by_triton(left: Any, right: Any) -> Any:
+    """``_in_tf32x3``, split where Triton does it."""
     axes = (((1,), (0,)), ((), ()))
-    return lax.dot_general(left, right, axes, precision=IN_THREE, preferred_element_type=jnp.float32)
+    return lax.dot_general(left, right, axes, precision=TF32X3, preferred_element_type=jnp.float32)
 
 
 class _LayerInstance:

@@ -18,7 +18,7 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.view import Node, keyword
 
-IN_THREE = lax.DotAlgorithmPreset.TF32_TF32_F32_X3
+TF32X3 = lax.DotAlgorithmPreset.TF32_TF32_F32_X3
 """Three products of TF32 for one in float32."""
 
 
@@ -37,12 +37,25 @@ def _dot_general(op: RaisedOp) -> list[Any]:
 
 def _is_emulated(op: RaisedOp) -> bool:
     """True for three products of TF32, whose rounding is computed where the program runs in its own float32."""
-    in_float32 = all(jnp.result_type(array) == jnp.float32 for array in op.operands)
-    return in_float32 and op.dtype == jnp.float32 and algorithm_of(op.node) is IN_THREE
+    in_float32 = all(jnp.result_type(array) == jnp.float32 for array in op.operands)  # else it was widened
+    return in_float32 and op.dtype == jnp.float32 and is_in_tf32x3(op.node)
 
 
-def ask_in_three(operation: Any) -> None:
-    """Let a ``dot_general``, an MLIR operation, ask for three products of TF32."""
+def is_in_tf32x3(node: Node) -> bool:
+    """True for a ``dot_general`` of float32 to float32 that asks for three products of TF32.
+
+    In other types a raised program computes it in full, which says nothing of its rounding.
+    """
+    types = {value.type.dtype for value in (*node.operands, *node.results)}
+    return types == {"f32"} and algorithm_of(node) is TF32X3
+
+
+def ask_for_tf32x3(operation: Any) -> None:
+    """Let ``operation``, a ``stablehlo.dot_general`` of float32 to float32, ask for three products of TF32.
+
+    Its attribute ``algorithm`` is set or replaced. The others stay: ``precision_config``, which an algorithm overrules,
+    and the axes. Operands and types are not verified here.
+    """
     text = (
         "#stablehlo.dot_algorithm<lhs_precision_type = tf32, rhs_precision_type = tf32, accumulation_type = f32, "
         "lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 3, "
@@ -84,10 +97,10 @@ _OF_ALGORITHMS = {"X3": lax.Precision.HIGH, "X6": lax.Precision.HIGHEST, "X9": l
 """The precision that an algorithm stands for by the end of its name; of another, that of the operands' types."""
 
 
-def _precisions(node: Node) -> tuple[lax.Precision, ...]:
+def _precisions(node: Node, *, tf32x3: lax.Precision) -> tuple[lax.Precision, ...]:
     algorithm = algorithm_of(node)
-    if algorithm is IN_THREE:  # its rounding is emulated: the errors of the results judge it
-        return (lax.Precision.HIGHEST,)
+    if algorithm is TF32X3 and is_in_tf32x3(node):
+        return (tf32x3,)
     if algorithm is None:
         known = precision_of(node)
         return known if isinstance(known, tuple) else (lax.Precision.DEFAULT,)
@@ -97,16 +110,24 @@ def _precisions(node: Node) -> tuple[lax.Precision, ...]:
 
 
 def strictest_precision(node: Node) -> lax.Precision:
-    """The precision in which XLA computes a ``dot_general``: the higher of its operands' two."""
-    return max(_precisions(node), key=lambda precision: precision.value)
+    """The precision in which XLA computes a ``dot_general``: the higher of its operands' two.
+
+    Of three products of TF32 in float32 it is HIGHEST: a kernel in their place is no less precise.
+    """
+    return max(_precisions(node, tf32x3=lax.Precision.HIGHEST), key=lambda precision: precision.value)
 
 
-def least_precise(nodes: Iterable[Node]) -> tuple[lax.Precision, Node] | None:
+def least_precise(
+    nodes: Iterable[Node], *, tf32x3: lax.Precision = lax.Precision.HIGH
+) -> tuple[lax.Precision, Node] | None:
     """The lowest precision of the contractions among ``nodes``, and the first that has it; None if there are none.
 
     Of a contraction it is the lower of its operands' two; the library's own choice counts as DEFAULT.
+    ``tf32x3`` is that of three products of TF32 in float32: HIGHEST where their rounding is computed, so that the
+    errors of the results judge it.
     """
-    found = [(precision, node) for node in nodes if node.op in _CONTRACTIONS for precision in _precisions(node)]
+    contractions = (node for node in nodes if node.op in _CONTRACTIONS)
+    found = [(precision, node) for node in contractions for precision in _precisions(node, tf32x3=tf32x3)]
     return min(found, key=lambda one: one[0].value, default=None)
 
 

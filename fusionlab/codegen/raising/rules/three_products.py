@@ -8,6 +8,7 @@ of the parts round as those of tensor cores do, up to the sums: tensor cores may
 
 The split, the order and the lower products that are no number are those of Triton's pass F32DotTC
 (``lib/Dialect/TritonGPU/Transforms/F32DotTC.cpp``), whose conversion is ``cvt.rna.tf32.f32``: ties away from zero.
+Above the largest number of 11 bits, (2 - 2^-10) 2^127, that conversion may be infinite; here it is that number.
 """
 
 from __future__ import annotations
@@ -23,21 +24,28 @@ _DROPPED = 13
 
 
 def by_three_products(multiply: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """``multiply(left, right)``, a contraction of float32 arrays, by three of numbers of 11 significant bits."""
+    """``multiply(left, right)`` by three contractions of numbers of 11 significant bits: float32 of its shape.
+
+    ``left`` and ``right`` are float32 arrays of shapes that ``multiply`` takes. It is called three times with arrays of
+    the same shapes and types, and contracts them in full float32; the parts are found by bits, so that another type is
+    an error of JAX (TypeError).
+    """
     (high, low), (its_high, its_low) = split(left), split(right)
     lower = multiply(high, its_low) + multiply(low, its_high)
-    return jnp.where(lower == lower, lower, jnp.float32(0.0)) + multiply(high, its_high)  # inf * 0 is no number
+    return jnp.where(lower == lower, lower, jnp.float32(0.0)) + multiply(high, its_high)  # inf - inf is no number
 
 
 def split(array: Any) -> tuple[Any, Any]:
-    """``array`` as a sum of two numbers of 11 significant bits each, the first the nearest finite one.
+    """A float32 array [...] as the sum of two, high and low, float32 [...] of 11 significant bits each.
 
-    Of infinities and of what is no number the first is the same, the second zero.
+    The first is the nearest such number, ties away from zero; the largest one instead of an infinity. Of infinities and
+    of what is no number the first is the same and the second no number, so that no lower product of it counts. Another
+    type is an error of JAX (TypeError).
     """
     nearest = _truncated(array, jnp.int32(1 << (_DROPPED - 1)))
     high = jnp.where(lax.is_finite(nearest), nearest, _truncated(array, jnp.int32(0)))
     high = jnp.where(lax.is_finite(array), high, array)
-    return high, _truncated(jnp.where(lax.is_finite(array), array - high, jnp.float32(0.0)), jnp.int32(0))
+    return high, _truncated(array - high, jnp.int32(0))
 
 
 def _truncated(array: Any, more: Any) -> Any:
