@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from fusionlab.study import StudyResult
 
 _DIFF_LINES = 60
-_OF_REPLAYS = frozenset(
-    ("fuse-jvp-replay", "sparsify-directions", "collapse-replay", "transpose-replay", "batch-replay")
-)
-"""The passes that rewrite replays."""
 _LINES = {
     "pass failed": "{}; nothing was written",
     "different": "the rewritten program is different and was not written",
@@ -111,13 +107,15 @@ def command(
 
 
 def no_replay(source: Workload | Program, passes: Sequence[Pass]) -> str:
-    """The advice for ``passes`` on replays that a model with a forward Laplacian has none of; else nothing."""
+    """The advice where ``passes`` rewrite replays, and the model has a forward Laplacian instead; else nothing."""
+    from fusionlab.passes.catalogue import FORWARD_LAPLACIANS
+
     if not isinstance(source, Workload) or not source.laplacian.startswith("forward"):
         return ""
-    if _OF_REPLAYS.isdisjoint(one.name for one in passes):
+    if {*FORWARD_LAPLACIANS, "batch-replay"}.isdisjoint(one.name for one in passes):
         return ""
-    own = f"the Laplacian of {source.name} is pushed forward as it is (--laplacian {source.laplacian})"
-    return f"no replay: {own}; a replay, to be rewritten: --laplacian replay"
+    own = f"{source.name} has a forward Laplacian already (--laplacian {source.laplacian})"
+    return f"no replay to rewrite: {own}; for a replay, pass --laplacian replay"
 
 
 def _diff(outcome: StudyResult, most_lines: int, console: Console) -> list[dict[str, Any]]:

@@ -212,8 +212,8 @@ def test_what_is_no_forward_laplacian_has_no_sparsity(cli, as_json, replay_file)
 @pytest.mark.parametrize(
     ("laplacian", "pipeline", "said"),
     [
-        (None, "sparsify-directions", "the Laplacian of orbformer is pushed forward as it is (--laplacian forward)"),
-        ("forward-sparse", "licm,fuse-jvp-replay", "(--laplacian forward-sparse); a replay, to be rewritten:"),
+        (None, "sparsify-directions", "orbformer has a forward Laplacian already (--laplacian forward)"),
+        ("forward-sparse", "licm,fuse-jvp-replay", "(--laplacian forward-sparse); for a replay,"),
         (None, "licm", ""),
         ("replay", "sparsify-directions", ""),
     ],
