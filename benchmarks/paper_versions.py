@@ -23,10 +23,17 @@ jax_setup.load_jax()
 from rows import Row, add_options, fill_record, measure_apart, read_record  # noqa: E402
 
 from fusionlab.characterisation.claims import CLAIMS, Claim, judge_all  # noqa: E402
-from fusionlab.characterisation.deciding import deciding_sets, may_be_the_compiler_s, next_cells  # noqa: E402
+from fusionlab.characterisation.deciding import deciding_sets, next_cells, version_may_explain  # noqa: E402
 from fusionlab.characterisation.figures import LAUNCH_MODEL, MatrixFigures  # noqa: E402
 from fusionlab.characterisation.matrix import EVERY, Cell, MatrixSetup, select, sources_digest  # noqa: E402
-from fusionlab.characterisation.old_compiler import OLD_JAX, differences, judge_sides, measure_sides, sides_of  # noqa: E402
+from fusionlab.characterisation.old_compiler import (  # noqa: E402
+    OLD_JAX,
+    differences,
+    judge_sides,
+    measure_sides,
+    sides_of,
+    version_of,
+)
 from fusionlab.characterisation.run import Record  # noqa: E402
 from fusionlab.codegen.compile import versions  # noqa: E402  # after load_jax
 from fusionlab.errors import CompileError  # noqa: E402
@@ -50,15 +57,16 @@ for {shown}, **not** for {not}, *agrees* for {agrees}, **not decidable** for {op
 
 def page(record: Mapping[str, Row]) -> str:
     """The page: cells, families, claims."""
-    today, before = sides_of(record["rows"])
+    today, before = sides_of(record)
+    version = version_of(record)
     least, most = LAUNCH_MODEL.unknown
     failed = {name: row["failed"] for name, row in record["rows"].items() if "failed" in row}
     lines = [
         "# The characterisation's programs by JAX 0.4.35 and today's",
         "",
-        HEAD.format(known=len(today), every=len(EVERY), today=TODAY, least=least, most=most),
+        HEAD.format(known=len(today), every=len(EVERY), today=version, least=least, most=most),
         "",
-        f"## Cells: {OLD_JAX} -> {TODAY}",
+        f"## Cells: {OLD_JAX} -> {version}",
         "",
         "| cell | launches | copies | temp MiB | model ms |",
         "|---|---|---|---|---|",
@@ -66,13 +74,13 @@ def page(record: Mapping[str, Row]) -> str:
         "",
         *(f"- {name}: {why}" for name, why in failed.items()),
         *([""] if failed else []),
-        f"## Shares of modelled time by family (%): {OLD_JAX} -> {TODAY}",
+        f"## Shares of modelled time by family (%): {OLD_JAX} -> {version}",
         "",
         *_families(today, before),
         "",
         "## Claims",
         "",
-        *_claims(today, before),
+        *_claims(today, before, version),
     ]
     return "\n".join(lines) + "\n"
 
@@ -110,16 +118,16 @@ def _families(today: Mapping[Cell, Row], before: Mapping[Cell, Row]) -> list[str
 def contradicted(paper: Path) -> list[Claim]:
     """The claims that the record ``paper`` contradicts, and of which the compiler may be the cause."""
     figures = MatrixFigures(Record(paper, MatrixSetup()).rows, errors=LAUNCH_MODEL)
-    return [one.claim for one in judge_all(CLAIMS, figures) if may_be_the_compiler_s(one.claim, one.finding)]
+    return [one.claim for one in judge_all(CLAIMS, figures) if version_may_explain(one.claim, one.finding)]
 
 
-def _claims(today: Mapping[Cell, Row], before: Mapping[Cell, Row]) -> list[str]:
+def _claims(today: Mapping[Cell, Row], before: Mapping[Cell, Row], version: str) -> list[str]:
     judged = judge_sides(contradicted(PAPER), today, before)
     counts = {name: sum(one.verdict == name for one in judged) for name in ("shown", "not", "agrees")}
     lines = [
         OF_CLAIMS.format(old=OLD_JAX, count=len(judged), open=len(judged) - sum(counts.values()), **counts),
         "",
-        f"| where | claim | paper | {OLD_JAX} | {TODAY} | differs by compiler version |",
+        f"| where | claim | paper | {OLD_JAX} | {version} | differs by compiler version |",
         "|---|---|---|---|---|---|",
     ]
     for one in judged:
@@ -155,6 +163,8 @@ def main() -> None:
     if given.one:
         print(json.dumps(measure(given.one)), flush=True)
         return
+    if given.claims and given.again:
+        parser.error("--claims measures what is missing; --again goes with names of cells, as --models")
     if given.claims:
         decide(given)
     else:
@@ -177,6 +187,7 @@ def fill(given: argparse.Namespace, asked: Iterable[str], most: int | None) -> i
         names,
         lambda name: measure_apart(__file__, name, [], given.limit_s),
         lambda name, row: not given.again and _is_current(row),
+        MatrixSetup().to_json(),
     )
     return len(names)
 
@@ -191,8 +202,9 @@ def decide(given: argparse.Namespace) -> None:
     sets = [deciding_sets(claim, rows, seconds) for claim in claims]
     left = len(EVERY) if given.most is None else given.most
     while left > 0:
-        known = {name: row for name, row in read_record(given.out, versions())["rows"].items() if _is_current(row)}
-        both = judge_sides(claims, *sides_of(known))
+        record = read_record(given.out, versions())
+        known = {name: row for name, row in record["rows"].items() if _is_current(row)}
+        both = judge_sides(claims, *sides_of({"versions": versions(), "rows": known}))
         open_sets = [each for each, one in zip(sets, both, strict=True) if one.verdict == "not decidable"]
         wanted = next_cells(open_sets, [Cell.parse(name) for name in known], seconds)
         if not wanted:

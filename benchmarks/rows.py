@@ -53,8 +53,12 @@ def fill_record(
     names: Sequence[str],
     measure: Callable[[str], Row],
     is_current: Callable[[str, Row], bool] = lambda name, row: True,
+    circumstances: Mapping[str, Any] | None = None,
 ) -> Mapping[str, Row]:
-    """Measure the rows of ``names`` that are missing or out of date; every finished one is written at once."""
+    """Measure the rows of ``names`` that are missing or out of date; every finished one is written at once.
+
+    ``circumstances`` of the measurement are kept beside the rows, where they are given."""
+    beside = {} if circumstances is None else {"circumstances": circumstances}
     for name in names:
         known = read_record(path, versions)["rows"]
         if name in known and is_current(name, known[name]):
@@ -62,8 +66,7 @@ def fill_record(
         print(f"{name} ...", file=sys.stderr, flush=True)
         row = measure(name)
         record = read_record(path, versions)  # again: two runs may fill one record
-        record["rows"][name] = row
-        record["versions"] = versions
+        record = {**record, "versions": versions, **beside, "rows": {**record["rows"], name: row}}
         write_whole(path, json.dumps(record, indent=1) + "\n")
     rows: Mapping[str, Row] = read_record(path, versions)["rows"]
     return rows

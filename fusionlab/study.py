@@ -33,7 +33,6 @@ from fusionlab.hlo.cost import Cost, program_cost
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.footprint import Footprint, footprint, peak_bytes
 from fusionlab.ledger.launch_rows import LaunchRow
-from fusionlab.ledger.time.constants import ESTIMATED_PAIR_ERROR
 from fusionlab.ledger.time.model import LAUNCH_US, pair_error_of, roofline_us, time_by_rows
 from fusionlab.passes.catalogue import is_own
 from fusionlab.passes.interface import (
@@ -288,15 +287,13 @@ class CandidateCosts:
         )
 
     def why_worse(self, candidate: Program, before: Program) -> str:
-        """``Figures.why_worse_than``: time is that of the code of kernels where XLA writes it, else the roofline, with
-        the error of times that are not tested. Code is read only where launches grow."""
+        """``Figures.why_worse_than``: time is that of the code of kernels where XLA writes it, else the roofline, which
+        is not tested. Code is read only where launches grow."""
         new, old = self.figures(candidate), self.figures(before)
         if new.dynamic_launches <= old.dynamic_launches or new.temp_bytes < old.temp_bytes:
             return ""
         if self.has_code:
             new, old = new.by_code(self.kernels(candidate)), old.by_code(self.kernels(before))
-        else:
-            new, old = (replace(one, pair_error=ESTIMATED_PAIR_ERROR) for one in (new, old))
         return new.why_worse_than(old)
 
     def kernels(self, candidate: Program) -> KernelFigures:

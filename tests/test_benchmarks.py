@@ -1,5 +1,6 @@
 """The benchmark scripts: rows in processes of their own, bars, and a run at tiny size."""
 
+import argparse
 import importlib
 import json
 import re
@@ -17,12 +18,12 @@ from fusionlab.corpus.manifest import Corpus, ExpectedCompile
 from fusionlab.hlo.program import Program
 from fusionlab.ledger.time.constants import (
     ESTIMATED_FAMILIES,
-    ESTIMATED_PAIR_ERROR,
     KERNELS,
     PAIR_ERROR,
     PRODUCTS,
     PROGRAM_ERROR,
 )
+from fusionlab.time_order import ESTIMATED_PAIR_ERROR
 from fusionlab.versions.environments import JaxEnvironment
 from tests.corpus.small import write_small_corpus
 
@@ -494,7 +495,8 @@ def of_paper():
     cells = json.loads((FOLDER.parent / "studies" / "paper.json").read_text())["cells"]
 
     def made(module):
-        return {"rows": {name: {module.OLD_JAX: row, module.TODAY: row} for name, row in cells.items()}}
+        rows = {name: {module.OLD_JAX: row, module.TODAY: row} for name, row in cells.items()}
+        return {"versions": f"jax {module.TODAY}", "rows": rows}
 
     return made
 
@@ -530,9 +532,31 @@ def test_a_row_of_other_sources_is_measured_again(module):
 def test_the_page_of_versions_is_that_of_its_record(module):
     paper = module("paper_versions")
     record = paper.read_record(FOLDER.parent / "studies" / "paper-versions.json", "")
-    if paper.TODAY not in record["versions"]:
-        pytest.skip("the record is of another version of JAX")
     assert paper.page(record) == (FOLDER.parent / "studies" / "paper-versions.md").read_text()
+
+
+def test_the_page_names_the_versions_of_the_record(module, of_paper):
+    paper = module("paper_versions")
+    text = paper.page(of_paper(paper) | {"versions": "jax 0.9.2, jaxlib 0.9.2"})
+    assert "JAX 0.9.2, and compiled by both" in text
+    assert text.startswith("# The characterisation's programs by JAX 0.4.35 and today's\n\n0 of 96 cells")
+
+
+def test_a_record_of_versions_has_its_circumstances(module, tmp_path, monkeypatch):
+    paper, out = module("paper_versions"), tmp_path / "versions.json"
+    monkeypatch.setattr(paper, "measure_apart", lambda *_: {"failed": "no room"})
+    paper.fill(argparse.Namespace(again=False, out=out, limit_s=1.0), ["ferminet LiH train-step a100"], None)
+    content = json.loads(out.read_text())
+    assert content["circumstances"] == paper.MatrixSetup().to_json()
+    assert paper.version_of(content) == paper.TODAY
+
+
+def test_claims_are_not_measured_again(module, monkeypatch, capsys):
+    paper = module("paper_versions")
+    monkeypatch.setattr("sys.argv", ["paper_versions.py", "--claims", "--again"])
+    with pytest.raises(SystemExit, match="2"):
+        paper.main()
+    assert "--again goes with names of cells" in capsys.readouterr().err
 
 
 def test_the_recipes_of_the_corpus_are_its_programs(module):

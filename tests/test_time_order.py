@@ -2,7 +2,7 @@
 
 import pytest
 
-from fusionlab.time_order import TimeOrder
+from fusionlab.time_order import ESTIMATED_PAIR_ERROR, TimeOrder
 
 
 @pytest.mark.parametrize(
@@ -25,12 +25,28 @@ def test_the_larger_error_counts():
         "not decidable",
         "not decidable by the model: 11.1% apart, 20% are needed",
     )
-    assert TimeOrder.of(90.0, 100.0, 0.03, None).order == "faster"
+
+
+@pytest.mark.parametrize("errors", [(None,), (None, None), (0.03, None), (None, 0.03)])
+def test_a_time_that_was_not_tested_needs_the_error_of_estimates(errors):
+    found = TimeOrder.of(90.0, 100.0, *errors)
+    assert (found.order, found.needed) == ("not decidable", ESTIMATED_PAIR_ERROR)
+    assert TimeOrder.of(80.0, 100.0, *errors).order == "faster"
+
+
+def test_two_lower_bounds_have_no_order():
+    found = TimeOrder.of(1.0, 100.0, 0.2, are_bounds=True)
+    assert (found.order, found.undecided) == ("not decidable", "not decidable by the model: both are lower bounds")
+
+
+def test_shares_that_look_alike_have_more_digits():
+    assert TimeOrder(100.0, 102.96, 0.03).undecided.endswith(": 2.96% apart, 3.00% are needed")
+    assert TimeOrder(100.0, 102.9, 0.03).undecided.endswith(": 2.9% apart, 3% are needed")
 
 
 def test_equal_times_have_no_order_without_an_error():
-    assert TimeOrder.of(5.0, 5.0).order == "not decidable"
-    assert TimeOrder.of(5.0, 6.0).undecided == ""
+    assert TimeOrder.of(5.0, 5.0, 0.0).order == "not decidable"
+    assert TimeOrder.of(5.0, 6.0, 0.0).undecided == ""
 
 
 @pytest.mark.parametrize("pair", [(None, 1.0), (1.0, None), (0.0, 1.0)])

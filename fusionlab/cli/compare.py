@@ -157,18 +157,27 @@ def _predictions(found: Calibration, records: Sequence[Record], what_if: WhatIf)
                     "predicted_wall_us": wall_us,
                 }
             )
-        fastest = min((one["predicted_us"] for one in own), default=0.0)
-        rows += [{**one, "order": _order(one["predicted_us"], fastest)} for one in own]
+        orders = _orders([one["predicted_us"] for one in own])
+        rows += [{**one, "order": order} for one, order in zip(own, orders, strict=True)]
     return rows
 
 
-def _order(us: float, fastest_us: float) -> str:
-    """Whether a predicted variant is slower than the fastest of its program: by a roofline, which was not tested."""
-    from fusionlab.ledger.time.constants import ESTIMATED_PAIR_ERROR
+def _orders(times: Sequence[float]) -> list[str]:
+    """Of each predicted time of one program: ``slower`` than the least one, or not decidable by a model that was not
+    tested; ``fastest`` if all others are slower. "" of a single variant, and without a time."""
     from fusionlab.time_order import TimeOrder
 
-    found = TimeOrder.of(us, fastest_us, ESTIMATED_PAIR_ERROR)
-    return "fastest" if us == fastest_us else "" if found is None else found.order
+    known = sorted(us for us in times if us)
+    if len(known) < 2:
+        return [""] * len(times)
+    least, *_ = known
+
+    def order(us: float) -> str:
+        beside = known[1] if us == least else least
+        found = TimeOrder.of(us, beside, None)
+        return "" if found is None else "fastest" if found.order == "faster" else found.order
+
+    return [order(us) for us in times]
 
 
 def _chosen(records: Sequence[Record], every: bool) -> tuple[list[Record], int]:

@@ -38,7 +38,7 @@ def command(
     made = make(loaded, given, ptx=True)
     found = KernelFacts.of(made.compiled, made.notes)
     document = _print_all(found, top, console) if kernel is None else _print_one(found, kernel, console)
-    return document if other is None else {**document, "what_if": _print_what_if(found, made.compiled, other, console)}
+    return document if other is None else {**document, "what_if": _print_what_if(made.compiled, other, console)}
 
 
 def _rates(text: str) -> WhatIf:
@@ -53,7 +53,7 @@ def _rates(text: str) -> WhatIf:
     return other
 
 
-def _print_what_if(found: KernelFacts, compiled: Compiled, other: WhatIf, console: Console) -> dict[str, Any]:
+def _print_what_if(compiled: Compiled, other: WhatIf, console: Console) -> dict[str, Any]:
     from fusionlab.codegen.targets import with_rates
     from fusionlab.facts.kernel_facts import KernelFacts, what_if_words
 
@@ -64,11 +64,13 @@ def _print_what_if(found: KernelFacts, compiled: Compiled, other: WhatIf, consol
         sms=other.sms,
         clock_ghz=other.clock_ghz,
     )
-    then = KernelFacts.of(replace(compiled, target=target, estimates_are_of_target=False))
-    console.print(what_if_words(found, then), soft_wrap=True, markup=False)
-    order = found.with_other(then)
+    plain = replace(compiled, estimates_are_of_target=False)  # XLA's estimates are of the target's own rates alone
+    now, then = (KernelFacts.of(one) for one in (plain, replace(plain, target=target)))
+    console.print(what_if_words(now, then), soft_wrap=True, markup=False)
+    order = now.with_other(then)
     return {
         "label": other.label,
+        "now_us": now.model_us,
         "model_us": then.model_us,
         "model_error": then.model_error,
         "order": order.order if order else None,

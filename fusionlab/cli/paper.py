@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from fusionlab.characterisation.figures import MatrixFigures
-    from fusionlab.characterisation.matrix import Cell
+    from fusionlab.characterisation.matrix import Cell, Row
     from fusionlab.characterisation.run import Record, RunPlan
 
 _BENCH_RECORDS = "studies/bench"
@@ -76,6 +77,7 @@ def command(
     """
     from fusionlab.characterisation.figures import LAUNCH_MODEL, MatrixFigures
     from fusionlab.characterisation.matrix import MatrixSetup, select
+    from fusionlab.characterisation.old_compiler import RECORD_NAME, read_sides
     from fusionlab.characterisation.run import CellJob, Record, RunPlan, open_cells, run_missing, workers_for
     from fusionlab.report.matrix_progress import MatrixProgress
 
@@ -88,6 +90,7 @@ def command(
     measured = _measured(bench_records, walkers)
     if page:
         options.require_file_name(page, "--page")
+    sides = read_sides(kept.path.with_name(RECORD_NAME), kept.circumstances) if page else ({}, {})
     if run:
         plan = RunPlan(
             CellJob(kept.circumstances, time_limit, not where["no_cache"]), workers_for(jobs), scheduler, **how
@@ -104,7 +107,7 @@ def command(
     else:
         _say_out_of_date(kept)
     failures = {str(cell): why for cell, why in {**kept.failures, **kept.failed_again}.items() if cell in cells}
-    document = _show(kept, MatrixFigures(kept.rows, measured, LAUNCH_MODEL), failures, page, console)
+    document = _show(kept, MatrixFigures(kept.rows, measured, LAUNCH_MODEL), failures, page, sides, console)
     return document, exit_code(["not measured"] if failures else [])
 
 
@@ -163,13 +166,19 @@ def _say_out_of_date(record: Record) -> None:
 
 
 def _show(
-    record: Record, figures: MatrixFigures, failures: dict[str, str], page: str | None, console: Console
+    record: Record,
+    figures: MatrixFigures,
+    failures: dict[str, str],
+    page: str | None,
+    sides: tuple[Mapping[Cell, Row], Mapping[Cell, Row]],
+    console: Console,
 ) -> dict[str, Any]:
-    """Print the tables and the judged claims, write them to the file ``page``, and return the document."""
+    """Print the tables and the judged claims, write them to the file ``page``, with verdicts by the ``sides`` of two
+    compilers, and return the document."""
     from fusionlab.characterisation.claims import CLAIMS, PAPER_JAX, judge_all
     from fusionlab.characterisation.figures import MatrixFigures
     from fusionlab.characterisation.matrix import EVERY
-    from fusionlab.characterisation.old_compiler import RECORD_NAME, judge_sides, read_sides
+    from fusionlab.characterisation.old_compiler import judge_sides
     from fusionlab.characterisation.page import (
         claims_table,
         counts,
@@ -200,7 +209,7 @@ def _show(
         console.print(f"failed: {name}: {why}", soft_wrap=True)
     if page:
         measured = sum(figures.measured_ms(cell) is not None for cell in figures.rows)
-        both = judge_sides(CLAIMS, *read_sides(record.path.with_name(RECORD_NAME)))
+        both = judge_sides(CLAIMS, *sides)
         text = page_of(path, record.circumstances, versions, measured, len(missing), tables, judged, exactly, both)
         write_whole(Path(page), text)
         console.print(f"written: {page}", soft_wrap=True)

@@ -96,7 +96,7 @@ class KernelFacts(Facts):
         """The sums over all launches."""
         return totals(self.launches)
 
-    def _time_words(self, us: float) -> str:
+    def time_words(self, us: float) -> str:
         """The time of all launches; ``>=`` where that of one is a lower bound."""
         return time_words(us, at_least=self._totals.is_lower_bound)
 
@@ -161,14 +161,15 @@ class KernelFacts(Facts):
             held += beyond
             names.append(one.name)
         most = ", ".join(names[:_NAMED]) + ", ..." * (len(names) > _NAMED)
-        said = f"{self._time_words(self.model_us)}{error_words(self.model_error)} by model; "
+        said = f"{self.time_words(self.model_us)}{error_words(self.model_error)} by model; "
         said += f"{time_words(self._floors_us)} if every kernel reached memory's or arithmetic's rate"
         return f"{said}; half of the distance: {counted(len(names), 'kernel', 'kernels')} ({most})" if names else said
 
     def with_other(self, other: KernelFacts) -> TimeOrder | None:
         """The time of ``other`` beside this one's, the same kernels at other rates; None without one of them."""
         errors = (pair_error_of(row for row in one.launches if row.dynamic_launches) for one in (self, other))
-        return TimeOrder.of(other.model_us, self.model_us, *errors)
+        bounds = self._totals.is_lower_bound and other._totals.is_lower_bound
+        return TimeOrder.of(other.model_us, self.model_us, *errors, are_bounds=bounds)
 
     @property
     def over_fusion_verdict(self) -> str:
@@ -177,7 +178,7 @@ class KernelFacts(Facts):
         if not found:
             return f"{where}: XLA fused no sum or product at a loss"
         lost = time_words(sum(one.lost_us for one in found))
-        whole = "" if self.model_us is None else f" of {self._time_words(self.model_us)}"
+        whole = "" if self.model_us is None else f" of {self.time_words(self.model_us)}"
         return f"{where}: {counted(len(found), 'kernel', 'kernels')} fused at a loss of at most {lost}{whole} (model)"
 
     @property
@@ -334,8 +335,8 @@ def what_if_words(now: KernelFacts, then: KernelFacts) -> str:
     found = now.with_other(then)
     if found is None:
         return f"{then.target}: no modelled time"
-    said = f"{then.target}, the same kernels: {time_words(found.us)}{error_words(then.model_error)} by model"
-    decided = f"{found.order}: {found.us / found.other_us:.2f} of {time_words(found.other_us)}"
+    said = f"{then.target}, the same kernels: {then.time_words(found.us)}{error_words(then.model_error)} by model"
+    decided = f"{found.order}: {found.us / found.other_us:.2f} of {now.time_words(found.other_us)}"
     return f"{said}, {found.undecided or decided}"
 
 

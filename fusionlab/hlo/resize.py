@@ -10,7 +10,8 @@ kernel, its twin of plain operations is copied, because a kernel has one size.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,8 @@ def view_of_copies(module: ir.Module) -> FunctionView:
     """
     view_of(module)  # refuses recursion
     with module.context:
-        _copy_callees(module, public_function(module), functions_of(module))
+        functions = functions_of(module)
+        _copy_callees(module, public_function(module), functions, itertools.count(len(functions) + 1))
         passmanager.PassManager.parse("builtin.module(symbol-dce)").run(module.operation)
     return view_of(module)
 
@@ -59,8 +61,8 @@ def resize(view: FunctionView, shapes: Shapes) -> None:
         view.module.operation.verify()
 
 
-def _copy_callees(module: ir.Module, function: Any, functions: Mapping[str, Any]) -> None:
-    """Let every call within ``function`` have a callee of its own, and so on within those."""
+def _copy_callees(module: ir.Module, function: Any, functions: Mapping[str, Any], numbers: Iterator[int]) -> None:
+    """Let every call within ``function`` have a callee of its own, and so on within those, named by ``numbers``."""
     for operation in list(inner_operations(function.operation)):
         if (called := callee_of(operation)) is None:
             continue
@@ -68,12 +70,12 @@ def _copy_callees(module: ir.Module, function: Any, functions: Mapping[str, Any]
         if TWIN in callee.operation.attributes:
             callee = functions[ir.FlatSymbolRefAttr(callee.operation.attributes[TWIN]).value]
         copied = callee.operation.clone(ip=ir.InsertionPoint(module.body))
-        name = f"{callee.name.value}_{sum(1 for _ in module.body.operations)}"
+        name = f"{callee.name.value}_{next(numbers)}"
         while name in functions:
             name += "_"
         copied.operation.attributes["sym_name"] = ir.StringAttr.get(name)
         operation.attributes[ops.CALLEES[operation.name]] = ir.FlatSymbolRefAttr.get(name)
-        _copy_callees(module, copied, functions)
+        _copy_callees(module, copied, functions, numbers)
 
 
 def _of_shape(type_: Any, shape: Sequence[int]) -> ir.Type:

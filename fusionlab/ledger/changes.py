@@ -23,6 +23,8 @@ from fusionlab.ledger.launch_rows import LaunchRow
 from fusionlab.ledger.origins import part_of
 from fusionlab.ledger.refusals import makes_result
 from fusionlab.ledger.saved import CopySite, LedgerRecord
+from fusionlab.ledger.time.model import pair_error_of
+from fusionlab.time_order import TimeOrder
 
 APPEARED, WENT, GREW, SHRANK = "appeared", "went", "grew", "shrank"
 _NUMBER = re.compile(r"\d+")
@@ -89,6 +91,12 @@ class LedgerDiff:
         """True if both sides know their temporary memory."""
         return self.before.temp_bytes is not None and self.after.temp_bytes is not None
 
+    @property
+    def time_order(self) -> TimeOrder | None:
+        """The modelled time after beside that before; None where one is not known."""
+        errors = (pair_error_of(row for row in one.rows if row.dynamic_launches) for one in (self.after, self.before))
+        return TimeOrder.of(self.after.model_us, self.before.model_us, *errors)
+
     def figures(self) -> list[tuple[str, float | None, float | None]]:
         """The totals: name, before, after; None where a side does not know it."""
         sides = (self.before, self.after)
@@ -106,12 +114,14 @@ class LedgerDiff:
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``diff --json``."""
+        times = self.time_order
         return {
             "schema": "fusionlab-diff-1",
             "before": _side(self.before),
             "after": _side(self.after),
             "same": self.is_same,
             "totals": {name: {"before": old, "after": new} for name, old, new in self.figures()},
+            "time_order": times and {"order": times.order, "apart": times.apart, "needed": times.needed},
             "matched_launches": {"before": self.matched[0], "after": self.matched[1]},
             "changes": [dataclasses.asdict(one) for one in self.changes],
             "refusals": [{"cause": cause, "before": old, "after": new} for cause, old, new in self.refused],

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -153,27 +152,46 @@ def changed(ceilings: Ceilings, what_if: WhatIf) -> Ceilings:
 
 def parse_what_if(text: str) -> WhatIf:
     """``h200``, ``sms=132,bandwidth_gb_s=4800``, or both: ``a100,bandwidth_gb_s=2000``. InputError on anything else."""
-    numbers = {"bandwidth_gb_s": float, "tflops": float, "sms": int, "clock_ghz": float, "launch_us": float}
     values: dict[str, Any] = {}
     for word in filter(None, (part.strip() for part in text.split(","))):
         key, equals, value = (part.strip() for part in word.partition("="))
-        if not equals:
-            target = load_target(key)
-            if target.peaks is None:
-                raise InputError(f"--what-if {key}: that device has no spec")
-            values["target"] = target
-            continue
-        if key not in numbers:
-            raise InputError(f"--what-if: unknown figure {key!r}; there are {', '.join(numbers)}, and names of targets")
-        try:
-            values[key] = numbers[key](value)
-        except ValueError:
-            raise InputError(f"--what-if: {key}={value} is not a number") from None
-        if not 0 < values[key] < math.inf:
-            raise InputError(f"--what-if: {key} must be positive and finite, not {value}")
+        name, given = (key, _figure(key, value)) if equals else ("target", _device(key))
+        if name in values:
+            raise InputError(f"--what-if {text}: there are two of {name}; give one")
+        values[name] = given
     if not values:
         raise InputError("--what-if needs figures: a target's name, or bandwidth_gb_s=...,sms=...,launch_us=...")
     return WhatIf(text, **values)
+
+
+_RANGES: Mapping[str, tuple[type[float], float, float]] = {
+    "bandwidth_gb_s": (float, 1, 1e6),
+    "tflops": (float, 1e-3, 1e9),
+    "sms": (int, 1, 100_000),
+    "clock_ghz": (float, 0.01, 100),
+    "launch_us": (float, 1e-3, 1e9),
+}
+"""The type of each figure, the least and the most that hardware can have."""
+
+
+def _figure(key: str, value: str) -> float:
+    if key not in _RANGES:
+        raise InputError(f"--what-if: unknown figure {key!r}; there are {', '.join(_RANGES)}, and names of targets")
+    kind, least, most = _RANGES[key]
+    try:
+        found = kind(value)
+    except ValueError:
+        raise InputError(f"--what-if: {key}={value} is not a number") from None
+    if not least <= found <= most:
+        raise InputError(f"--what-if: {key} must be from {least:,} to {most:,.0f}, not {value}")
+    return found
+
+
+def _device(name: str) -> Target:
+    target = load_target(name)
+    if target.peaks is None:
+        raise InputError(f"--what-if {name}: that device has no spec")
+    return target
 
 
 def _time_us(fits: Mapping[str, FamilyFit], kernels: Iterable[MeasuredKernel], roofs: Ceilings) -> float:

@@ -144,7 +144,7 @@ class Figures:
         """The growth in launches, in words, if nothing else pays for it; "" if these figures are not worse.
 
         Fewer bytes, less temp memory or less modelled time (FLOPs where there is no model) pay for launches; time only
-        where the model can say that it is less. Bytes do not pay where a tested model says that time grows.
+        where the model can say that it is less. Bytes do not pay where time grows by more than the error of a pair.
         """
         if self.dynamic_launches <= before.dynamic_launches:
             return ""
@@ -153,7 +153,7 @@ class Figures:
         saves_memory, saves_bytes = self.temp_bytes < before.temp_bytes, self.bytes_accessed < before.bytes_accessed
         if saves_memory or (self.flops < before.flops if times is None else times.order == "faster"):
             return ""
-        if saves_bytes and times is not None and times.order == "slower" and times.needed:
+        if saves_bytes and times is not None and times.order == "slower":
             return f"{grown}, and modelled time grows by {times.apart:.0%}, though bytes fall"
         if saves_bytes:
             return ""

@@ -14,8 +14,8 @@ exact: bitwise per op (XLA may sum in another order where it fuses in another wa
 hopes: the reads and the arithmetic of what is computed again, for the bytes of one more result and a launch.
 
 Kernels are tried in the order of their modelled loss, those of one source line together. A split is kept if the
-program's modelled time falls by ``gain`` (by default 3 %: the model was tested on the order of variants that differ by
-more), it holds at most ``memory`` more at once (both are shares), and there are at most ``launches`` more.
+program's modelled time falls by ``gain`` (by default 3 %) and by more than the error of a pair of such times, it holds
+at most ``memory`` more at once (both are shares), and there are at most ``launches`` more.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from fusionlab.hlo.view import child_location, location_name
 from fusionlab.passes.interface import Applied, KernelFigures, Overfused, Pass, Result, Setting, verify
 from fusionlab.passes.refusals import Ground, Refusal
 from fusionlab.passes.rewriting import functions_of_others, place_of
+from fusionlab.time_order import TimeOrder
 from fusionlab.units import counted, time_words
 
 MARK = "fusionlab-op-"
@@ -88,8 +89,11 @@ class SplitFusions(Pass):
         return chosen, before, now
 
     def _pays(self, before: KernelFigures, now: KernelFigures, found: KernelFigures) -> bool:
+        times = TimeOrder.of(found.model_us, now.model_us, found.pair_error, now.pair_error)
         return (
-            found.model_us < now.model_us * (1 - self.gain)
+            times is not None
+            and times.order == "faster"
+            and found.model_us < now.model_us * (1 - self.gain)
             and found.peak_bytes <= before.peak_bytes * (1 + self.memory)
             and found.dynamic_launches <= before.dynamic_launches + self.launches
         )

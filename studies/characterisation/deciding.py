@@ -17,7 +17,7 @@ CellCost = Callable[[Cell], float]
 """Seconds that a cell takes, an estimate."""
 
 
-def may_be_the_compiler_s(claim: Claim, finding: Finding) -> bool:
+def version_may_explain(claim: Claim, finding: Finding) -> bool:
     """True for a contradiction of which the compiler's version is a possible cause."""
     return finding.verdict == "contradicted" and not claim.differs.startswith(NOT_SHOWN)
 
@@ -50,7 +50,11 @@ def next_cells(
             lacking[first] += 1
     if not lacking:
         return ()
-    best = min(lacking, key=lambda one: sum(map(cost, one)) / sum(n for of, n in lacking.items() if of <= one))
+
+    def seconds_for_each(one: frozenset[Cell]) -> float:
+        return sum(map(cost, one)) / sum(count for cells, count in lacking.items() if cells <= one)
+
+    best = min(lacking, key=seconds_for_each)
     return tuple(sorted(best, key=cost))
 
 

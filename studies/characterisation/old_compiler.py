@@ -7,7 +7,7 @@ contradict it and the older ones confirm it.
 
 from __future__ import annotations
 
-import json
+import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,6 +17,8 @@ from typing import Any, Literal
 from fusionlab.characterisation.claims import Claim, JudgedClaim, judge_all
 from fusionlab.characterisation.figures import LAUNCH_MODEL, MatrixFigures
 from fusionlab.characterisation.matrix import Cell, MatrixSetup, Row, row_of_compiled, sources_digest
+from fusionlab.characterisation.run import check_row, json_of
+from fusionlab.errors import InputError
 
 OLD_JAX = "0.4.35"
 """The nearest to the characterisation's 0.4.28 that compiles for a GPU that is absent."""
@@ -82,6 +84,8 @@ class ClaimOfCompiler:
             return "cells are missing"
         if new.verdict == "not decidable" or (new.verdict == "contradicted" and old.verdict == "not decidable"):
             return "the errors of the times leave it open"
+        if new.verdict == "contradicted" and old.verdict != "confirmed":
+            return f"the figures of JAX {OLD_JAX} do not test it"
         return ""
 
 
@@ -96,18 +100,42 @@ def judge_sides(
     return [ClaimOfCompiler(*pair) for pair in zip(*sides, strict=True)]
 
 
-def read_sides(path: Path) -> tuple[dict[Cell, Row], dict[Cell, Row]]:
-    """``sides_of`` a record of ``benchmarks/paper_versions.py``; without rows where there is none."""
-    return sides_of(json.loads(path.read_text("utf-8"))["rows"] if path.exists() else {})
+def read_sides(path: Path, given: MatrixSetup) -> tuple[dict[Cell, Row], dict[Cell, Row]]:
+    """``sides_of`` a record of ``benchmarks/paper_versions.py``; without rows where there is none, or one of other
+    circumstances. InputError where it is none."""
+    if not path.exists():
+        return {}, {}
+    record = json_of(path)
+    _check(path, record)
+    return sides_of(record) if record["circumstances"] == given.to_json() else ({}, {})
 
 
-def sides_of(rows: Mapping[str, Mapping[str, Row]]) -> tuple[dict[Cell, Row], dict[Cell, Row]]:
-    """The rows of today's version and those of the older, of cells that both compile."""
+def _check(path: Path, record: Any) -> None:
+    fields: dict[str, type] = {"versions": str, "circumstances": dict, "rows": dict}
+    if not isinstance(record, dict) or not all(isinstance(record.get(name), kind) for name, kind in fields.items()):
+        raise InputError(f"{path}: not a record of both versions, with {', '.join(fields)}; move it away")
+    if not version_of(record):
+        raise InputError(f"{path}: its versions name no JAX: {record['versions']!r}")
+    for name, row in record["rows"].items():
+        if not isinstance(row, dict):
+            raise InputError(f"{path}: {name}: not an object; take the row out to have it measured again")
+        for version, side in row.items():
+            if version != "failed":
+                check_row(f"{path}: {name}: {version}", name, side)
+
+
+def version_of(record: Mapping[str, Any]) -> str:
+    """The newer version of JAX in a record of both; "" where it names none."""
+    found = re.match(r"jax (\S+?)(,|$)", record["versions"])
+    return found[1] if found else ""
+
+
+def sides_of(record: Mapping[str, Any]) -> tuple[dict[Cell, Row], dict[Cell, Row]]:
+    """The rows of the record's newer version and those of the older, of cells that both compile."""
     today, before = dict[Cell, Row](), dict[Cell, Row]()
-    for name, row in rows.items():
-        newer = [side for version, side in row.items() if version not in (OLD_JAX, "failed")]
-        if newer and OLD_JAX in row:
-            today[Cell.parse(name)], before[Cell.parse(name)] = newer[0], row[OLD_JAX]
+    for name, row in record["rows"].items():
+        if (newer := row.get(version_of(record))) and OLD_JAX in row:
+            today[Cell.parse(name)], before[Cell.parse(name)] = newer, row[OLD_JAX]
     return today, before
 
 

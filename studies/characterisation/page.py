@@ -24,7 +24,7 @@ from fusionlab.characterisation.claims import (
     speedup,
     stated,
 )
-from fusionlab.characterisation.deciding import may_be_the_compiler_s
+from fusionlab.characterisation.deciding import version_may_explain
 from fusionlab.characterisation.figures import SAMPLING, LaunchGroup, MatrixFigures, NotMeasured
 from fusionlab.characterisation.matrix import MODELS, MOLECULES, PROGRAMS, TARGETS, Cell, MatrixSetup
 from fusionlab.characterisation.modelled import ModelledFigure
@@ -317,13 +317,13 @@ def _given(found: MatrixSetup) -> str:
 def _of_compiler(judged: Sequence[JudgedClaim], of_compiler: Sequence[ClaimOfCompiler]) -> str:
     """How many contradictions are the compiler's, by the older version."""
     pairs = zip(judged, of_compiler, strict=True)
-    found = Counter(both.verdict for one, both in pairs if may_be_the_compiler_s(one.claim, one.finding))
+    found = Counter(both.verdict for one, both in pairs if version_may_explain(one.claim, one.finding))
     open_ones = found["not decidable"] + found["agrees"]
     return f"shown for {found['shown']} of {found.total()}, excluded for {found['not']}, open for {open_ones}"
 
 
 def _cause(one: JudgedClaim, both: ClaimOfCompiler) -> str:
-    if not may_be_the_compiler_s(one.claim, one.finding):
+    if not version_may_explain(one.claim, one.finding):
         return "; ".join(filter(None, (one.claim.differs, one.kernels and f"most time of {one.kernels}")))
     causes = [
         one.claim.differs or "times are modelled",
@@ -334,8 +334,8 @@ def _cause(one: JudgedClaim, both: ClaimOfCompiler) -> str:
 
 _COMPILER = {
     "shown": "differs by compiler version: JAX {old} confirms it",
-    "not": "not the compiler's version: JAX {old} contradicts it, too",
-    "agrees": "or differs by compiler version (open: rooflines alone, which two versions have, do not contradict it)",
+    "not": "not XLA's version: JAX {old} contradicts it, too",
+    "agrees": "or differs by compiler version (open: by the roofline today's figures do not contradict it)",
     "not decidable": "or differs by compiler version (open: {why})",
 }
 """The last cause of a contradiction, by the verdict of two versions."""

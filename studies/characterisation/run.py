@@ -89,12 +89,7 @@ class Record:
 def _read(path: Path, given: MatrixSetup) -> dict[str, Row]:
     if not path.exists():
         return {}
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON: {error}") from None
+    content = json_of(path)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"{path}: not a record of the paper's matrix (format {FORMAT}); give another --record")
     if content.get("circumstances") != given.to_json():
@@ -105,13 +100,26 @@ def _read(path: Path, given: MatrixSetup) -> dict[str, Row]:
     if not isinstance(rows, dict):
         raise InputError(f"{path}: has no object of cells; give another --record")
     for name, row in rows.items():
-        _check(f"{path}: {name}", name, row)
+        check_row(f"{path}: {name}", name, row)
     return rows
 
 
-def _check(where: str, name: str, row: Any) -> None:
+def json_of(path: Path) -> Any:
+    """The content of a record. InputError: it cannot be read, or is not JSON."""
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not JSON: {error}") from None
+
+
+def check_row(where: str, name: str, row: Any) -> None:
     """InputError unless the row has the reason of its failure, or every figure that the tables and claims read."""
-    Cell.parse(name)
+    try:
+        Cell.parse(name)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
     if not isinstance(row, dict):
         raise InputError(f"{where}: not an object; give another --record")
     if "failed" in row:

@@ -3,7 +3,7 @@
 from functools import partial
 
 from fusionlab.characterisation.claims import NOT_SHOWN, Claim, Finding, holds
-from fusionlab.characterisation.deciding import deciding_sets, may_be_the_compiler_s, next_cells
+from fusionlab.characterisation.deciding import deciding_sets, next_cells, version_may_explain
 from fusionlab.characterisation.matrix import Cell
 
 LIH, CH4, C2H6, C4H4 = (Cell("ferminet", name, "inference-step", "a5000") for name in ("LiH", "CH4", "C2H6", "C4H4"))
@@ -50,6 +50,6 @@ def test_a_set_that_is_measured_gives_way_to_the_next():
 
 def test_a_claim_whose_cause_was_not_shown_is_not_the_compiler_s():
     one, found = claim([]), Finding("contradicted", "")
-    assert may_be_the_compiler_s(one, found)
-    assert not may_be_the_compiler_s(one, Finding("not decidable", ""))
-    assert not may_be_the_compiler_s(Claim("III", "x", "", one.judge, f"{NOT_SHOWN}: times"), found)
+    assert version_may_explain(one, found)
+    assert not version_may_explain(one, Finding("not decidable", ""))
+    assert not version_may_explain(Claim("III", "x", "", one.judge, f"{NOT_SHOWN}: times"), found)

@@ -1,5 +1,8 @@
 """Claims by two versions of the compiler: which contradictions are the version's."""
 
+import json
+from pathlib import Path
+
 import jax
 import pytest
 
@@ -8,6 +11,7 @@ from fusionlab.characterisation.figures import LAUNCH_MODEL, NotMeasured
 from fusionlab.characterisation.matrix import Cell, MatrixSetup, measure
 from fusionlab.characterisation.old_compiler import (
     OLD_JAX,
+    RECORD_NAME,
     differences,
     judge_sides,
     measure_sides,
@@ -60,6 +64,8 @@ def test_a_contradiction_is_the_version_s_if_the_older_confirms(today, before, v
         ("contradicted", "not decidable", "not decidable"),
         ("not decidable", "confirmed", "not decidable"),
         ("confirmed", "not decidable", "agrees"),
+        ("contradicted", "not testable here", "not decidable"),
+        ("contradicted", "not measured yet", "not decidable"),
     ],
 )
 def test_what_the_errors_leave_open_is_not_shown(new, old, verdict):
@@ -99,14 +105,58 @@ def test_an_open_claim_has_a_reason(judge, why):
     assert found.open_because.startswith(why)
 
 
+def of_both(rows, versions="jax 0.10.2, jaxlib 0.10.2"):
+    return {"versions": versions, "circumstances": MatrixSetup().to_json(), "rows": rows}
+
+
 def test_sides_are_cells_of_both_versions():
     rows = {str(LIH): {OLD_JAX: row(2), "0.10.2": row(1)}, str(CH4): {"failed": "no"}}
-    assert sides_of(rows) == ({LIH: row(1)}, {LIH: row(2)})
-    assert sides_of({str(LIH): {OLD_JAX: row(2), "failed": "ended"}}) == ({}, {})
+    assert sides_of(of_both(rows)) == ({LIH: row(1)}, {LIH: row(2)})
+    assert sides_of(of_both({str(LIH): {OLD_JAX: row(2), "failed": "ended"}})) == ({}, {})
+
+
+def test_the_newer_side_is_that_of_the_record_s_version():
+    rows = {
+        str(LIH): {"0.11.2": row(3), OLD_JAX: row(2), "0.10.2": row(1)},
+        str(CH4): {"0.10.2": row(4), OLD_JAX: row(5)},
+    }
+    assert sides_of(of_both(rows, "jax 0.11.2, jaxlib 0.11.2")) == ({LIH: row(3)}, {LIH: row(2)})
+    assert sides_of(of_both(rows))[0] == {LIH: row(1), CH4: row(4)}
 
 
 def test_without_a_record_nothing_is_measured(tmp_path):
-    assert read_sides(tmp_path / "none.json") == ({}, {})
+    assert read_sides(tmp_path / "none.json", MatrixSetup()) == ({}, {})
+
+
+def test_a_record_of_other_circumstances_says_nothing():
+    path = Path(__file__).parents[2] / "studies" / RECORD_NAME
+    assert len(read_sides(path, MatrixSetup())[0]) > 0
+    assert read_sides(path, MatrixSetup(size="tiny")) == ({}, {})
+    assert read_sides(path, MatrixSetup(walkers=16)) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("{}", "not a record of both versions"),
+        ("[]", "not a record of both versions"),
+        (json.dumps(of_both([])), "not a record of both versions"),
+        (json.dumps(of_both({}, "")), "its versions name no JAX"),
+        (json.dumps(of_both({str(LIH): 3})), "ferminet LiH inference-step a5000: not an object"),
+        (json.dumps(of_both({str(LIH): {OLD_JAX: 3}})), f"a5000: {OLD_JAX}: not an object"),
+        (json.dumps(of_both({str(LIH): {OLD_JAX: {}}})), f"a5000: {OLD_JAX}: lacks versions"),
+        (json.dumps(of_both({"nonsense": {OLD_JAX: {}}})), "nonsense"),
+    ],
+)
+def test_a_broken_record_is_refused_with_its_cause(content, said, tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / RECORD_NAME).write_text(content)
+    found = cli("paper", "--no-run", "--record", "paper.json", "--page", "page.md", code=2)
+    assert RECORD_NAME in found.stderr
+    assert said in found.stderr
+    assert not (tmp_path / "page.md").exists()
 
 
 def test_only_cells_of_both_versions_count():

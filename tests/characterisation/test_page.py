@@ -111,7 +111,8 @@ def test_the_reason_of_a_contradiction_says_whether_it_is_the_compiler_s(tmp_pat
     name = "psiformer CH4 inference-step a5000"
     (tmp_path / "paper.json").write_text(RECORD.read_text())
     row = json.loads(RECORD.read_text())["cells"][name]
-    content = {"versions": "", "rows": {name: {OLD_JAX: row, "0.10.2": row}}}
+    content = {"versions": "jax 0.10.2", "circumstances": MatrixSetup().to_json()}
+    content |= {"rows": {name: {OLD_JAX: row, "0.10.2": row}}}
     (tmp_path / RECORD_NAME).write_text(json.dumps(content))
     cli("paper", "--no-run", "--record", tmp_path / "paper.json", "--page", tmp_path / "page.md", code=0)
     text = (tmp_path / "page.md").read_text()
@@ -120,7 +121,7 @@ def test_the_reason_of_a_contradiction_says_whether_it_is_the_compiler_s(tmp_pat
         for claim in ("Psiformer: TRSM within sampling", "training holds more memory than inference")
     )
     assert of_one.endswith(
-        "log-determinants need LU factors alone; not the compiler's version: JAX 0.4.35 contradicts it, too |"
+        "log-determinants need LU factors alone; not XLA's version: JAX 0.4.35 contradicts it, too |"
     )
     assert of_others.endswith("or differs by compiler version (open: cells are missing) |")
     assert 'differs by compiler version": shown for 0 of 11, excluded for 2, open for 9' in " ".join(text.split())

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fusionlab
+from fusionlab.facts.kernel_facts import KernelFacts
 from tests.optional_packages import needs_the_cuda_plugin
 
 pytestmark = needs_the_cuda_plugin
@@ -70,12 +71,44 @@ def test_the_same_kernels_at_other_rates(given, order, over_fused, as_json, cli)
     assert order in said
 
 
+@pytest.mark.versions
+def test_the_rates_of_the_target_itself_are_no_change(over_fused, as_json):
+    """Also where the list of kernels has XLA's estimates, as before JAX 0.10."""
+    found = as_json("kernels", over_fused, "--target", "a100", "--what-if", SAME)["what_if"]
+    assert found["model_us"] == pytest.approx(found["now_us"], rel=1e-3)
+    assert found["order"] == "not decidable"
+    assert found["apart"] < 1e-3
+
+
+def test_estimates_of_the_target_s_own_rates_are_on_neither_side(over_fused, monkeypatch, as_json):
+    seen, original = [], KernelFacts.of
+
+    def of(compiled, notes=()):
+        seen.append(compiled.estimates_are_of_target)
+        return original(compiled, notes)
+
+    monkeypatch.setattr(KernelFacts, "of", of)
+    as_json("kernels", over_fused, "--target", "a100", "--what-if", FASTER)
+    assert seen[1:] == [False, False]
+
+
+def test_lower_bounds_at_other_rates_have_no_order(tmp_path, as_json, cli):
+    path = tmp_path / "factor.bin"
+    symmetric = jax.ShapeDtypeStruct((64, 64), np.float32)
+    path.write_bytes(jax.export.export(jax.jit(jnp.linalg.cholesky), platforms=["cuda"])(symmetric).serialize())
+    asked = ("kernels", path, "--target", "a100", "--what-if", "bandwidth_gb_s=100")
+    assert as_json(*asked)["what_if"]["order"] == "not decidable"
+    said = cli(*asked, "--quiet", code=0).stdout
+    assert "the same kernels: >=" in said
+    assert "not decidable by the model: both are lower bounds" in said
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         ("h200", "another GPU has other code; compile for it: --target h200"),
         ("launch_us=3", "the rates of kernels are bandwidth_gb_s, sms and clock_ghz"),
-        ("sms=0", "sms must be positive"),
+        ("sms=0", "sms must be from 1 to 100,000, not 0"),
     ],
 )
 def test_other_rates_than_those_of_kernels_are_refused(given, said, over_fused, cli):

@@ -1,12 +1,14 @@
 """What changed between two ledgers, and why, on HLO by hand."""
 
 import dataclasses
+import io
 
 import pytest
+from rich.console import Console
 
 from fusionlab.ledger.changes import compare_ledgers
 from fusionlab.ledger.saved import ledger_record
-from fusionlab.report.tables.changes import diff_markdown, verdict
+from fusionlab.report.tables.changes import diff_lines, diff_markdown, print_diff, verdict
 from tests.ledger.by_hand import compiled_of
 
 
@@ -47,6 +49,26 @@ def test_what_one_side_does_not_know_is_no_difference_of_either():
         assert found.is_same
         assert verdict(found) == "hand on a100: the same 2 launches and copies; memory is not known"
     assert verdict(compare_ledgers(known, known)).endswith("the same 2 launches, copies and memory")
+
+
+@pytest.mark.parametrize(
+    ("us", "order", "said"),
+    [
+        (1.1, "not decidable", "times: not decidable by the model: 10.0% apart, 20% are needed"),
+        (1.3, "slower", ""),
+        (1.0, "not decidable", ""),
+    ],
+)
+def test_every_form_says_of_times_that_they_are_not_decidable(us, order, said):
+    row = dataclasses.replace(ledger_of(TWO).rows[0], model_us=100.0, model_source="xla")
+    sides = [dataclasses.replace(ledger_of(TWO), rows=(dataclasses.replace(row, model_us=100 * by),)) for by in (1, us)]
+    found, console = compare_ledgers(*sides), Console(file=io.StringIO(), width=200)
+    print_diff(found, 3, console)
+    for text in (console.file.getvalue(), "\n".join(diff_lines(found, 3)), diff_markdown(found, 3, ())):
+        assert (said or "not decidable") in text if said else "not decidable" not in text
+    assert found.to_json()["time_order"] == {"order": order, "apart": pytest.approx(us - 1), "needed": 0.2}
+    unknown = dataclasses.replace(sides[0], rows=(dataclasses.replace(row, model_us=None),))
+    assert compare_ledgers(unknown, sides[1]).to_json()["time_order"] is None
 
 
 def test_a_small_change_of_time_is_no_zero():

@@ -4,8 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from fusionlab.ledger.time.constants import ESTIMATED_PAIR_ERROR, PAIR_ERROR, PROGRAM_ERROR
+from fusionlab.ledger.time.constants import PAIR_ERROR, PROGRAM_ERROR
 from fusionlab.ledger.time.model import AT_LEAST, CODE, MEASURED, PRODUCT, ROOFLINE, XLA, error_of, pair_error_of
+from fusionlab.time_order import ESTIMATED_PAIR_ERROR
 
 LU, SOLVE, FFT = "factorisation", "triangular-solve", "fft"
 

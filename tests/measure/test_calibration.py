@@ -1,7 +1,7 @@
 """The model fitted to measured kernels: numbers that it must find again, errors, and predictions."""
 
-import dataclasses
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_products_in_tf32_reach_their_own_roof_and_older_records_say_nothing_of_
     column = both["kernels"]["columns"].index("tf32_flops")
     for row in (both["kernels"]["columns"], *both["kernels"]["rows"]):
         del row[column]
-    assert kernels_of(both)[0] == dataclasses.replace(kernels_of(made.variant(kernels=kernels))[0], tf32_flops=0)
+    assert kernels_of(both)[0] == replace(kernels_of(made.variant(kernels=kernels))[0], tf32_flops=0)
 
 
 def test_a_record_says_that_its_products_were_not_in_tf32():
@@ -100,8 +100,15 @@ def test_a_device_without_a_spec_is_set_against_its_own_best():
         ("cpu", "has no spec"),
         ("colour=3", "unknown figure"),
         ("sms=many", "is not a number"),
-        ("launch_us=-1", "must be positive"),
-        ("bandwidth_gb_s=inf", "must be positive and finite"),
+        ("launch_us=-1", "launch_us must be from 0.001 to 1,000,000,000, not -1"),
+        ("bandwidth_gb_s=inf", "bandwidth_gb_s must be from 1 to 1,000,000, not inf"),
+        ("bandwidth_gb_s=nan", "bandwidth_gb_s must be from 1"),
+        ("bandwidth_gb_s=1e-12", "bandwidth_gb_s must be from 1"),
+        ("bandwidth_gb_s=1e305", "bandwidth_gb_s must be from 1"),
+        ("clock_ghz=1e-320", "clock_ghz must be from 0.01 to 100,"),
+        (f"sms=1{400 * '0'}", "sms must be from 1 to 100,000,"),
+        ("sms=9,sms=10", "sms=9,sms=10: there are two of sms"),
+        ("a100,h200", "there are two of target"),
     ],
 )
 def test_what_if_says_what_it_does_not_know(text, message):
@@ -115,6 +122,28 @@ def test_no_kernels_no_calibration():
         calibrate([nothing])
     good = record()
     assert calibrate([{**good, "variants": [*nothing["variants"], *good["variants"]]}]).programs == 1
+
+
+@pytest.mark.parametrize(
+    ("slower", "orders"),
+    [
+        ((1.0,), [""]),
+        ((1.0, 1.1), ["not decidable"] * 2),
+        ((1.0, 1.3), ["fastest", "slower"]),
+        ((1.3, 1.0, 1.1), ["slower", "not decidable", "not decidable"]),
+        ((1.0, 1.0), ["not decidable"] * 2),
+        ((None, 1.0), ["", ""]),
+        ((1.0, None, 1.3), ["fastest", "", "slower"]),
+    ],
+)
+def test_the_fastest_is_named_where_all_others_are_slower(slower, orders, as_json, tmp_path):
+    # of kernels that are almost all work: a prediction for the same device is what was measured
+    rows = [[] if one is None else [kernel(at, one) for at in range(8)] for one in slower]
+    families = [[replace(one, family=f"gemm-{at}") for one in each] for at, each in enumerate(rows)]
+    variants = [made.variant(f"v{at}", kernels=each) for at, each in enumerate(families)]
+    (tmp_path / "a.json").write_text(json.dumps({**record(), "variants": variants}))
+    (found,) = as_json("compare", tmp_path, "--of", "v0", "--what-if", "h200")["calibrations"]
+    assert [one["order"] for one in found["predicted"]] == orders
 
 
 def test_the_command_labels_predictions(cli, tmp_path):

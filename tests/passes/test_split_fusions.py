@@ -53,8 +53,13 @@ def test_what_the_model_names_is_split(program):
 
 @pytest.mark.parametrize(
     "after",
-    [KernelFigures(998.0, 100, 4, ()), KernelFigures(600.0, 106, 4, ()), KernelFigures(600.0, 100, 10, ())],
-    ids=["no gain", "more memory", "many launches"],
+    [
+        KernelFigures(998.0, 100, 4, ()),
+        KernelFigures(960.0, 100, 4, (), pair_error=0.2),
+        KernelFigures(600.0, 106, 4, ()),
+        KernelFigures(600.0, 100, 10, ()),
+    ],
+    ids=["no gain", "less than the error of a pair", "more memory", "many launches"],
 )
 def test_a_split_that_does_not_pay_is_left_out(program, after):
     found = Overfused("k", "reduce_sum", (f"jit(joined)/{MARK}{number_of(program, 'reduce_sum')}",), 50.0)

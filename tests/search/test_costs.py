@@ -10,10 +10,11 @@ from fusionlab.codegen.cache import default_cache
 from fusionlab.codegen.compile import compile_program
 from fusionlab.codegen.targets import load_target
 from fusionlab.facts.kernel_facts import KernelFacts
-from fusionlab.ledger.time.constants import ESTIMATED_PAIR_ERROR, PAIR_ERROR
+from fusionlab.ledger.time.constants import PAIR_ERROR
 from fusionlab.search import costs
 from fusionlab.search.best import Trial
 from fusionlab.search.costs import Costs, TrialFailed, costs_of, front, measure_for
+from fusionlab.time_order import ESTIMATED_PAIR_ERROR
 
 pytestmark = pytest.mark.usefixtures("compile_cache")
 

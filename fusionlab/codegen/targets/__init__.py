@@ -195,7 +195,8 @@ def with_rates(
     sms: int | None = None,
     clock_ghz: float | None = None,
 ) -> Target:
-    """``target``, named ``label``, with other figures in its spec: units and peaks scale with SMs and clock.
+    """``target``, named ``label``, with other figures in its spec, in GB/s and GHz: units and peaks scale with SMs and
+    clock.
 
     InputError for a target without a spec.
     """

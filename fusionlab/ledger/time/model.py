@@ -30,8 +30,9 @@ from fusionlab.hlo.optimised.device import estimates
 from fusionlab.hlo.optimised.kernel_cost import Work
 from fusionlab.hlo.optimised.parser import Instruction
 from fusionlab.hlo.optimised.products import MatrixProduct
-from fusionlab.ledger.time.constants import ESTIMATED_PAIR_ERROR, KERNELS, PAIR_ERROR, PRODUCTS, PROGRAM_ERROR
+from fusionlab.ledger.time.constants import KERNELS, PAIR_ERROR, PRODUCTS, PROGRAM_ERROR
 from fusionlab.ledger.time.products import product_us
+from fusionlab.time_order import ESTIMATED_PAIR_ERROR
 
 LAUNCH_US = 1.0
 _TRITON_MODEL = "indexing-cost-model"

@@ -8,9 +8,7 @@ from rich.console import Console
 
 from fusionlab.bytesize import size_words
 from fusionlab.ledger.changes import LedgerChange, LedgerDiff
-from fusionlab.ledger.time.model import pair_error_of
 from fusionlab.report.tables import UNKNOWN, Table, note
-from fusionlab.time_order import TimeOrder
 from fusionlab.units import counted, time_words
 
 _WORDS = {
@@ -28,7 +26,7 @@ def print_diff(found: LedgerDiff, most: int, console: Console, failures: Sequenc
     for line in failures:
         console.print(f"failed: {line}", soft_wrap=True, markup=False)
     totals_table(found).print(console)
-    for line in found.summary:
+    for line in _said(found):
         console.print(line, soft_wrap=True, markup=False)
     if found.changes and most:
         shown = found.changes[:most]
@@ -47,7 +45,7 @@ def diff_markdown(found: LedgerDiff, most: int, failures: Sequence[str]) -> str:
     """The comparison as Markdown: verdict, totals, changes; limits that were exceeded come first."""
     lines = [f"### {_escaped(verdict(found))}", ""]
     lines += [f"- :x: {_escaped(line)}" for line in failures] + [""] * bool(failures)
-    lines += [totals_table(found).markdown(), "", *(f"- {_escaped(line)}" for line in found.summary), ""]
+    lines += [totals_table(found).markdown(), "", *(f"- {_escaped(line)}" for line in _said(found)), ""]
     if found.changes and most:
         rows = [
             [one.what, _delta(one), f"`{_code(one.label)}`", f"`{_code(one.source)}`" if one.source else "",
@@ -75,15 +73,20 @@ def verdict(found: LedgerDiff) -> str:
     if more:
         return f"{sides} {on}: {counts}"
     line = f"{sides} {on}: {counted(old.dynamic_launches, 'launch', 'launches')} on both sides"
-    if (times := _times(found)) is None or times.order == "not decidable":
+    if (times := found.time_order) is None or times.order == "not decidable":
         return line
     return f"{line}; {time_words(times.other_us)} become {time_words(times.us)} (model)"
 
 
-def _times(found: LedgerDiff) -> TimeOrder | None:
-    """The modelled times of both sides; None where one is not known."""
-    errors = (pair_error_of(row for row in one.rows if row.dynamic_launches) for one in (found.after, found.before))
-    return TimeOrder.of(found.after.model_us, found.before.model_us, *errors)
+def undecided_words(found: LedgerDiff) -> str:
+    """That the model cannot say which side takes less; "" where it can, and of equal times."""
+    times = found.time_order
+    return "" if times is None or times.us == times.other_us or not times.undecided else f"times: {times.undecided}"
+
+
+def _said(found: LedgerDiff) -> list[str]:
+    """The lines behind the totals: what qualifies the times, and what happened to loops and conditionals."""
+    return [*filter(None, [undecided_words(found)]), *found.summary]
 
 
 def matched_words(found: LedgerDiff) -> str:
@@ -97,7 +100,7 @@ def matched_words(found: LedgerDiff) -> str:
 def diff_lines(found: LedgerDiff, most: int, reasons: int | None = None) -> list[str]:
     """The totals that differ, what happened to loops and conditionals, and the ``most`` largest changes, each with at
     most ``reasons`` (None: all); the verdict comes before them."""
-    lines = [figures_line(found), *found.summary]
+    lines = [figures_line(found), *_said(found)]
     for one in found.changes[:most]:
         lines += [change_line(one), *(f"    {why}" for why in one.why[:reasons])]
     more = len(found.changes) - most
@@ -106,14 +109,8 @@ def diff_lines(found: LedgerDiff, most: int, reasons: int | None = None) -> list
 
 def figures_line(found: LedgerDiff) -> str:
     """The totals that differ, in one line; all of them are the same where none does."""
-    times = _times(found)
-    open_ = {"model_us": " (not decidable)"} if times is not None and times.order == "not decidable" else {}
-    said = [
-        (_WORDS[name], _figure(name, old), _figure(name, new), open_.get(name, ""))
-        for name, old, new in found.figures()
-        if old != new
-    ]
-    parts = (f"{name} {old} -> {new}{undecided}" for name, old, new, undecided in said if old != new)
+    said = [(_WORDS[name], _figure(name, old), _figure(name, new)) for name, old, new in found.figures() if old != new]
+    parts = (f"{name} {old} -> {new}" for name, old, new in said if old != new)
     return "; ".join(parts) or "all totals are the same"
 
 

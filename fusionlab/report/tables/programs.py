@@ -16,6 +16,7 @@ from fusionlab.report.tables import UNKNOWN, Cell, Table, field, milliseconds, n
 from fusionlab.search.best import SearchResult
 from fusionlab.search.costs import Costs
 from fusionlab.study import StudyResult
+from fusionlab.time_order import share_words
 from fusionlab.units import BYTES, TIMES, counted, flop_words, unit_for
 
 Row = tuple[str, str, Callable[[float], str]]
@@ -235,10 +236,8 @@ def _undecided(found: SearchResult) -> str:
     first, *more = found.undecided
     name = f'"{first.trial.pipeline}"' if first.trial.pipeline else "the program as it is"
     others = f" and {counted(len(more), 'other', 'others')}" if more else ""
-    return (
-        f"; not decidable by the model of time: {name} is {first.apart:.1%} apart{others}, "
-        f"{first.pair_error:.0%} are needed"
-    )
+    apart, needed = share_words(first.apart, first.pair_error)
+    return f"; not decidable by the model of time: {name} is {apart} apart{others}, {needed} are needed"
 
 
 def print_search(found: SearchResult, console: Console) -> None:

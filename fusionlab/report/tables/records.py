@@ -206,8 +206,8 @@ _PREDICTED: dict[str, Cell] = {
     "measured here": number("measured_us", 3, 1e3),
     "fitted here": number("fitted_us", 3, 1e3),
     "predicted": number("predicted_us", 3, 1e3),
-    "there": field("order"),
     "predicted wall": number("predicted_wall_us", 3, 1e3),
+    "order there": field("order"),
 }
 
 
