@@ -155,7 +155,7 @@ class SearchResult:
             if costs is not None
             and self.goal.fits(costs)
             and (found := time_order(best, costs)) is not None
-            and found.order == "not decidable"
+            and found.apart < found.needed
         ]
         return tuple(sorted(near, key=lambda one: one.apart))
 
