@@ -53,7 +53,11 @@ FACTS = {
     ),
     "where": lambda found: found["inside"] > ONE_SIDE | {"erf", "select"},
     "xla_26987": lambda found: found == {"turned": [4 * MIB], "saved": 4 * MIB},
-    "xla_27475": lambda found: found["ops"] == {"exp", "div", "convert_element_type"} and found["over the roof"] > 5,
+    "xla_27475": lambda found: (
+        found["ops"] == {"exp", "div", "convert_element_type"}
+        and (found["in excess"], round(found["moved over needed"], 1)) == ("strided-read", 7.6)
+        and 1.2 < found["over the floor"] < 2
+    ),
     "xla_41579": lambda found: found == {"launches": (1, 3), "together": ["mul", "add"]},
     "xla_42732": lambda found: found == {"launches": 0, "copies": 1},
     "xla_49131": lambda found: found["cpu"] == 64 * MIB and found["a100"] < 17 * MIB and found["exit code"] == 1,
