@@ -29,6 +29,7 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.constants import fold
 from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.ops import NUMPY
+from fusionlab.hlo.strided import row_major
 from fusionlab.hlo.view import Node, Region, Value, constant_array
 
 _MOST_INDICES = 2**22
@@ -86,6 +87,19 @@ def factors_of(node: Node) -> list[Factor]:
     if not all(value.is_array for value in values) or not any(value.type.shape for value in values):
         return []
     return list(_RULES[node.op.axes](node))
+
+
+def axes_after(node: Node, value: Value, axis: int) -> Iterator[int]:
+    """The axes of the result of ``node``, if of more than one element, that ``axis`` of its operand ``value`` is."""
+    shape, made = value.type.shape, node.results[0].type.shape
+    if node.op is ops.RESHAPE:
+        inner = row_major(shape)[axis]
+        yield from (at for at, its in enumerate(row_major(made)) if made[at] == shape[axis] and its == inner)
+        return
+    operands = [at for at, operand in enumerate(node.operands) if operand == value]
+    for factor in factors_of(node):
+        if any((at, axis) in factor.places for at in operands):
+            yield from (to for at, to in factor.places if at == len(node.operands) and made[to] > 1)
 
 
 def values_of(node: Node) -> tuple[Value, ...]:

@@ -28,6 +28,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "scatter-to-gather": ("fusionlab.passes.scatter_to_gather", "ScatterToGather"),
     "merge-dots": ("fusionlab.passes.merge_dots", "MergeDots"),
     "pack-isomorphic-slices": ("fusionlab.passes.pack_isomorphic_slices", "PackIsomorphicSlices"),
+    "swap-dot-operands": ("fusionlab.passes.swap_dot_operands", "SwapDotOperands"),
     "split-fusions": ("fusionlab.passes.split_fusions", "SplitFusions"),
     "unroll-loops": ("fusionlab.passes.unroll_loops", "UnrollLoops"),
     "licm": ("fusionlab.passes.licm", "LoopInvariantCodeMotion"),

@@ -24,6 +24,9 @@ hopes: the bytes of all that is between the products, the transpositions around 
 A chain grows from a contraction with batch axes by its neighbours, as long as every value is a matrix of one batch
 element, or one of each direction (``fusionlab.codegen.kernels.dot_chains``). It pays if it has ``fewest`` products of
 matrices, reads and writes less than ``at_most`` times as much as they do, and has a matrix of ``smallest`` elements.
+
+A product P may meet its own transpose, as in the Laplacian of log|det A|, the sum of P_ij P_ji with P = A^-1 A_k: such
+a transpose counts as a product.
 """
 
 from __future__ import annotations
@@ -124,7 +127,7 @@ class DotChainKernels(Pass):
         if not chains:
             raise Refusal(Ground.NO_GAIN, "it is no product of two small matrices of one walker")
         chain = min(chains, key=lambda chain: chain.traffic - chain.dot_traffic)
-        if len(chain.products) < self.fewest:
+        if len(chain.products) + len(chain.exchanged) < self.fewest:
             raise Refusal(Ground.NO_GAIN, f"it is in a chain of less than {self.fewest} products of matrices")
         if chain.largest < self.smallest:
             raise Refusal(Ground.NO_GAIN, f"its chain has no matrix of {self.smallest} elements")

@@ -181,6 +181,19 @@ def test_an_attention_is_one_kernel(plain):
     assert_close(nodes, chain)
 
 
+def test_the_sum_of_a_product_times_its_transpose_is_one_kernel(lowered):
+    """As in the Laplacian of log|det A|: the product is never written."""
+
+    def quadratic(inverse, rows):
+        products = jnp.einsum("wij,swjk->wisk", inverse, rows[1:])
+        return (products * jnp.swapaxes(products, 1, 3)).sum((1, 2, 3))
+
+    [(nodes, chain)] = chains_of(lowered(quadratic, *arrays_like((3, 5, 5), (5, 3, 5, 5)), platform="cuda"))
+    assert (dots(chain), len(chain.exchanged)) == (1, 1)
+    assert chain.loops == [(0, (1, 5))]
+    assert_close(nodes, chain)
+
+
 @pytest.mark.slow
 def test_its_forward_laplacian_is_one_kernel_with_a_loop_over_directions(jet):
     [(nodes, chain)] = chains_of(jet[0])
@@ -391,3 +404,14 @@ def test_float64_takes_the_same_decisions_without_kernels():
     wide, narrow = (DotChainKernels().run(fused_psiformer(dtype), CUDA) for dtype in ("float64", "float32"))
     assert [event.to_json() for event in wide.events] == [event.to_json() for event in narrow.events]
     assert "__gpu$xla.gpu.triton" not in str(wide.program.parse())
+
+
+def test_a_transpose_of_the_stream_with_what_it_transposes_is_no_chain(lowered):
+    """Directions become rows: no instance has both."""
+
+    def exchanged(q, k):
+        s = jnp.einsum("swid,wjd->wsij", q, k)
+        return (s * jnp.swapaxes(s, 1, 2)).sum((1, 2, 3))
+
+    program = lowered(exchanged, *arrays_like((5, 3, 5, 7), (3, 6, 7)), platform="cuda")
+    assert all(not chain.exchanged for _, chain in chains_of(program, fewest=1))

@@ -109,6 +109,7 @@ class ChainAxes:
         self.made = {node.results[0]: node for node in members}
         self.slots = {node: [self._slot(node, at) for at in range(len(node.operands))] for node in members}
         self.dots = {node: DotAxes.of(node) for node in members if node.op is ops.DOT_GENERAL}
+        self.exchanged = self._exchanged()
         relations = [relation for node in members for relation in self._relations(node)]
         self.axes = self._split(relations)
         self.classes = Classes()
@@ -140,6 +141,15 @@ class ChainAxes:
         """All axes of a slot, split, outer ones first."""
         return [axis for axes in self.axes[slot] for axis in axes]
 
+    def _exchanged(self) -> set[Node]:
+        """The transposes of members that a member reads together with what is transposed.
+
+        Axes that they move are of two classes: before, and after.
+        """
+        reads = [set(node.operands) for node in self.members]
+        moves = [node for node in self.members if node.op is ops.TRANSPOSE and node.operands[0] in self.made]
+        return {node for node in moves if any({node.operands[0], node.results[0]} <= read for read in reads)}
+
     # The ops, as relations between axes.
 
     def _relations(self, node: Node) -> Iterator[_Relation]:
@@ -150,6 +160,8 @@ class ChainAxes:
             raise NoChainError("a reduction begins with another number")
         for factor in factors_of(node):
             (first, at), *others = factor.places
+            if node in self.exchanged and others != [(inputs, at)]:
+                continue
             if factor.kind is FactorKind.PART:
                 if factor.start is None:
                     raise NoChainError(f"a {node.op.mnemonic} is of places that are data or apart")

@@ -30,6 +30,15 @@ class Rows:
     interval: Interval
 
 
+@dataclass(frozen=True)
+class Exchanged:
+    """The transpose of a matrix by ``node``, which an op reads together with the matrix: ``classes`` has the class that
+    each axis of the matrix becomes."""
+
+    node: Node
+    classes: tuple[tuple[int, int], ...]
+
+
 @dataclass(eq=False)
 class Part:
     """What one op is on one interval of the stream, or for all of it: a matrix (or vector, or number) of the axes
@@ -40,7 +49,7 @@ class Part:
     outside of loops. A loop of ``phase`` n runs after what is summed in those before is complete.
     """
 
-    of: Node | TileLoad | Rows | float | None
+    of: Node | TileLoad | Rows | Exchanged | float | None
     operands: tuple[Part, ...] = ()
     labels: tuple[int, ...] = ()
     over: tuple[int, ...] = ()
@@ -79,7 +88,7 @@ class DotChain:
 
     ``extents`` are those of the classes; ``stream`` is that of the loops, if there is one. ``batch`` are the axes of
     results of contractions that are of the grid; ``dot_traffic`` the elements that the contractions, each alone, read
-    and write in one instance.
+    and write in one instance, and that the transposes of their results write that meet these.
     """
 
     members: tuple[Node, ...]
@@ -149,6 +158,11 @@ class DotChain:
         """The contractions that are products of two matrices, with rows and columns, in one instance."""
         dots = ((part, part.of) for part in self.parts if isinstance(part.of, Node) and part.of.op is ops.DOT_GENERAL)
         return {node for part, node in dots if len(part.labels) == 2 and part.over}
+
+    @property
+    def exchanged(self) -> set[Node]:
+        """The transposes that ops read together with what is transposed."""
+        return {part.of.node for part in self.parts if isinstance(part.of, Exchanged)}
 
     @property
     def largest(self) -> int:

@@ -17,7 +17,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from fusionlab.codegen.kernels.dot_chains.axes import REDUCTIONS
-from fusionlab.codegen.kernels.dot_chains.chain import DotChain, Interval, Part, TileLoad, TileStore
+from fusionlab.codegen.kernels.dot_chains.chain import DotChain, Exchanged, Interval, Part, TileLoad, TileStore
 from fusionlab.codegen.kernels.triton_tiles import applied, dot, flat_call, indices, padded
 from fusionlab.codegen.raising.rules.contraction import strictest_precision
 from fusionlab.codegen.raising.rules.reduction import combiner
@@ -144,6 +144,9 @@ class _Instance:
                 places, there = self._places(load, part.labels, {self.chain.stream: at})
                 masked = {} if there is None else {"mask": there, "other": 0.0}
                 return triton.load(self.refs[load.base].at[places], **masked)
+            case Exchanged(classes=classes):
+                becomes = dict(classes)
+                return self._shaped(operands[0], [becomes[label] for label in part.operands[0].labels], part.labels)
             case Node(op=ops.DOT_GENERAL) as node:
                 return self._dot(node, part, operands)
             case Node(op=ops.REDUCE) as node:

@@ -11,6 +11,7 @@ import numpy as np
 from fusionlab.codegen.kernels.dot_chains.axes import REDUCTIONS, ChainAxes, ChainAxis, ChainClasses, Slot, Stream, Use
 from fusionlab.codegen.kernels.dot_chains.chain import (
     DotChain,
+    Exchanged,
     Interval,
     NoChainError,
     Padding,
@@ -142,6 +143,7 @@ class ChainParts:
             if StridedView.of(value).base not in arrays and value not in self.streamed:
                 raise NoChainError("an operand is not read")
         reads = [slot for node in axes.dots for slot in (*axes.slots[node], *node.results)]
+        reads += [node.results[0] for node in axes.exchanged]
         return DotChain(
             axes.members,
             outputs,
@@ -252,7 +254,7 @@ class ChainParts:
         node = self.axes.made[value]
         slots = self.axes.slots[node]
         if node.op in (ops.BROADCAST_IN_DIM, ops.TRANSPOSE, ops.RESHAPE, ops.SLICE):
-            return self.part(slots[0], interval)
+            return self._moved(node, self.part(slots[0], interval))
         if node.op is ops.PAD:
             found = self._first_that_has(interval, slots[:1])
             return self._padding(slots[1]) if found is None else found
@@ -276,6 +278,26 @@ class ChainParts:
                 slots[:1], over, interval, lambda operands, over: self._reduced(node, operands[0], over)
             )
         return self._elementwise(node, [self.part(slot, interval) for slot in slots])
+
+    def _moved(self, node: Node, operand: Part) -> Part:
+        """``operand`` itself, but of an exchange its transpose, whose moved axes are of other classes."""
+        if node not in self.axes.exchanged or not operand.labels:
+            return operand
+        order = [int(axis) for axis in node.attributes["permutation"]]
+        before, after = (self.axes.axes[slot] for slot in (self.axes.slots[node][0], node.results[0]))
+        pairs = [(self._label(before[at]), self._label(after[to])) for to, at in enumerate(order) if at != to]
+        if any(old != new and {old, new} & {*self.grid, self.stream} for old, new in pairs):
+            raise NoChainError("a transpose exchanges batch axes or the stream")
+        classes = {label: label for label in operand.labels}
+        classes |= {old: new for old, new in pairs if old in classes and old is not None and new is not None}
+        of = Exchanged(node, tuple(classes.items()))
+        return self.kept(self._new(of, [operand], classes.values(), None))
+
+    def _label(self, axes: Sequence[ChainAxis]) -> int | None:
+        """The class of an axis that is not split; None if it is of one element."""
+        if len(axes) > 1:
+            raise NoChainError("a transpose exchanges an axis that is split")
+        return self.labels.get(axes[0])
 
     def _padding(self, number: Slot) -> Part:
         """What pads with ``number``: a known zero, but for -0, is ``Padding``, which sums and products leave out."""
@@ -358,7 +380,7 @@ class ChainParts:
 
     def _new(
         self,
-        of: Node | TileLoad,
+        of: Node | TileLoad | Exchanged,
         operands: Sequence[Part],
         labels: Iterable[int],
         interval: Interval | None,
@@ -376,7 +398,7 @@ class ChainParts:
         return Part(of, tuple(operands), tile, tuple(over), loop, max((part.phase for part in operands), default=0))
 
     def require_tile(
-        self, of: Node | TileLoad, operands: Sequence[Part], tile: Sequence[int], over: Sequence[int]
+        self, of: Node | TileLoad | Exchanged, operands: Sequence[Part], tile: Sequence[int], over: Sequence[int]
     ) -> None:
         """NoChainError unless an instance can hold a part of the axes ``tile``, a sum over ``over``."""
         both = {*tile, *over}

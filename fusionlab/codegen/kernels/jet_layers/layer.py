@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from fusionlab.codegen.kernels.dot_chains.axes import ChainAxes, ChainAxis, ChainClasses, Slot, Stream, Use
-from fusionlab.codegen.kernels.dot_chains.chain import DotChain, Interval, NoChainError, Part, Rows, TileLoad, TileStore
+from fusionlab.codegen.kernels.dot_chains.chain import (
+    DotChain,
+    Exchanged,
+    Interval,
+    NoChainError,
+    Part,
+    Rows,
+    TileLoad,
+    TileStore,
+)
 from fusionlab.codegen.kernels.dot_chains.parts import ChainParts, may_be_held
 from fusionlab.codegen.kernels.row_programs import features, side_by_side
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.hlo import ops
-from fusionlab.hlo.batch_axes import factors_of
+from fusionlab.hlo.batch_axes import axes_after
 from fusionlab.hlo.dot_axes import DotAxes
 from fusionlab.hlo.ops import WIDE_FLOATS
-from fusionlab.hlo.strided import StridedView, row_major
+from fusionlab.hlo.strided import StridedView
 from fusionlab.hlo.view import Node, Value
 
 
@@ -105,24 +114,11 @@ def sum_over_rows(node: Node, stream: Stream, users: Mapping[Value, Sequence[Nod
                 if combiner(user.regions[0]) == "add":
                     return user
                 continue
-            for to in _axes_after(user, value, axis):
+            for to in axes_after(user, value, axis):
                 if (user.results[0], to) not in seen:
                     seen.add((user.results[0], to))
                     waiting.append((user.results[0], to))
     return None
-
-
-def _axes_after(node: Node, value: Value, axis: int) -> Iterator[int]:
-    """The axes of the result of ``node``, if of more than one element, that ``axis`` of its operand ``value`` is."""
-    shape, made = value.type.shape, node.results[0].type.shape
-    if node.op is ops.RESHAPE:
-        inner = row_major(shape)[axis]
-        yield from (at for at, its in enumerate(row_major(made)) if made[at] == shape[axis] and its == inner)
-        return
-    operands = [at for at, operand in enumerate(node.operands) if operand == value]
-    for factor in factors_of(node):
-        if any((at, axis) in factor.places for at in operands):
-            yield from (to for at, to in factor.places if at == len(node.operands) and made[to] > 1)
 
 
 def jet_layer(members: Iterable[Node], outputs: Sequence[Value], *, node: Node, stream: Stream) -> JetLayer:
@@ -193,7 +189,7 @@ class _LayerParts(ChainParts):
         return self.kept(Part(Rows(node, interval), (), (self.columns,), over, loop))
 
     def require_tile(
-        self, of: Node | TileLoad, operands: Sequence[Part], tile: Sequence[int], over: Sequence[int]
+        self, of: Node | TileLoad | Exchanged, operands: Sequence[Part], tile: Sequence[int], over: Sequence[int]
     ) -> None:
         """NoChainError unless a part is a vector of columns, or one number."""
         if over or not set(tile) <= {self.columns}:

@@ -1,0 +1,8 @@
+// applied: 1 contractions exchanged their operands
+func.func public @main(%v: tensor<3x5x4xf32>, %a: tensor<3x6x5xf32>) -> tensor<1x3x24xf32> {
+  %0 = stablehlo.dot_general %v, %a, batching_dims = [0] x [0], contracting_dims = [1] x [2], precision = [HIGHEST, DEFAULT] : (tensor<3x5x4xf32>, tensor<3x6x5xf32>) -> tensor<3x4x6xf32>
+  %1 = stablehlo.tanh %0 : tensor<3x4x6xf32>
+  %2 = stablehlo.transpose %1, dims = [0, 2, 1] : (tensor<3x4x6xf32>) -> tensor<3x6x4xf32>
+  %3 = stablehlo.reshape %2 : (tensor<3x6x4xf32>) -> tensor<1x3x24xf32>
+  return %3 : tensor<1x3x24xf32>
+}
