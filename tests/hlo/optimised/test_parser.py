@@ -72,6 +72,21 @@ def test_an_element_of_a_tuple_is_named_by_its_number():
     assert why_hlo_refused(module) is None
 
 
+def test_types_of_operands_may_be_tuples_of_tuples():
+    """As JAX 0.4 prints the operands of a call, with their types."""
+    nested = "(f32[2], (f32[], (pred[], s32[])), /*index=2*/s32[])"
+    module = parse_optimized(
+        "HloModule m, is_scheduled=true\n\n"
+        f"%f (a: {nested}, b: f32[2]) -> f32[2] {{\n  %a = {nested} parameter(0)\n"
+        "  ROOT %b = f32[2]{0} parameter(1)\n}\n\n"
+        f"ENTRY %main (t: {nested}, x: f32[2]) -> f32[2] {{\n  %t = {nested} parameter(0)\n"
+        "  %x = f32[2]{0} parameter(1)\n"
+        f"  ROOT %call = f32[2]{{0}} call({nested} %t, f32[2]{{0}} %x), to_apply=%f\n}}\n"
+    )
+    assert module.entry.root.operands == ("t", "x")
+    assert module.entry.root.called == ("f",)
+
+
 def test_sources_by_frame_and_by_metadata(module):
     tanh = module.computations["fused_tanh"].root
     assert tanh.op_name == "jit(f)/while/body/tanh"
