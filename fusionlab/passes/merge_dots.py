@@ -10,8 +10,8 @@ XLA merges such contractions by itself, after all passes that could hoist the co
 in every trip. With the concatenation in the program, licm moves it out of the loop.
 
 Outside of loops layers are merged up to ``widest`` columns (0: none), where that reads less: the value is read once,
-as the rows of queries, keys and values are, and the weights are copied in every run. Not where a product of the library
-reads a result, because it copies a slice: before ``dot-chain-kernels``, which reads slices where they lie.
+as the rows of queries, keys and values are, and the weights are copied in every run. Layers whose result a product of
+the library reads are left: it would copy the slice. ``dot-chain-kernels``, which reads slices in place, comes later.
 
 requires: two or more contractions in one block, of one value, over one axis each, with matrices that are
     defined before the first of them; the same precision and type, and no explicit algorithm.
@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -73,7 +73,7 @@ class MergeDots(Pass):
         inside = merge(program, change=_change, otherwise=otherwise, in_loops=True)
         if not self.widest:
             return inside
-        otherwise = "no several layers of one value would read less as one"
+        otherwise = "no layers of one value would read less as one"
         outside = merge(inside.program, change=partial(_change_that_reads_less, self.widest), otherwise=otherwise)
         merged = [event for event in (*inside.events, *outside.events) if isinstance(event, Applied)]
         return Result(outside.program, tuple(merged) or outside.events)
@@ -93,11 +93,22 @@ def _change(block: Block, first: Node, widest: float = math.inf) -> Change | Non
         and _kind(reader) == _kind(first)
         and ((maker := reader.operands[1].producer) is None or place[maker] < place[first])
     ]
-    columns = itertools.accumulate(layer.results[0].type.shape[-1] for layer in layers)
-    layers = layers[: sum(many <= widest for many in columns)]
-    if len(layers) < 2:
+    layers = list(_within(widest, layers))
+    if len(layers) < 2 or layers[0] is not first:
         return None
     return Change(layers, _merged(layers), [value, *(layer.operands[1] for layer in layers)], len(layers))
+
+
+def _within(widest: float, layers: Iterable[Node]) -> Iterator[Node]:
+    """The layers, in order, that have at most ``widest`` columns together, each with weights of its own."""
+    columns, weights = 0, set[Value]()
+    for layer in layers:
+        columns += layer.results[0].type.shape[-1]
+        if columns > widest or layer.operands[1] in weights:
+            columns -= layer.results[0].type.shape[-1]
+            continue
+        weights.add(layer.operands[1])
+        yield layer
 
 
 def _change_that_reads_less(widest: int, block: Block, first: Node) -> Change | None:

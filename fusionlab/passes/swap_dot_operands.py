@@ -18,6 +18,7 @@ hopes: the sectors that strided reads load beyond the bytes that they need.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -52,7 +53,8 @@ class SwapDotOperands(Pass):
         tally = Tally()
         for look in blocks_to_rewrite(module):
             drop_dead([result.handle for node in look().nodes for result in node.results])
-            while (dot := _first(look())) is not None:
+            block = look()
+            for dot in [node for node in block.nodes if _is_read_transposed(node, block)]:
                 tally.rewrite(dot)
                 operands = list(dot.operation.operands)
                 inline([dot.operation], _swapped(dot), operands, platform=platform)
@@ -60,50 +62,54 @@ class SwapDotOperands(Pass):
         return tally.result(program, module, self, "contractions exchanged their operands", otherwise)
 
 
-def _first(block: Block) -> Node | None:
-    return next((node for node in block.nodes if node.op is ops.DOT_GENERAL and _is_read_transposed(node, block)), None)
-
-
-def _is_read_transposed(dot: Node, block: Block) -> bool:
-    """True if all that XLA makes of the result in fusions ends with the last free axis of the left operand."""
-    axes, shape = DotAxes.of(dot).result, dot.results[0].type.shape
-    left, right = ([at for at, pair in enumerate(axes) if pair[other] is None and shape[at] > 1] for other in (1, 0))
-    if not left or not right or "algorithm" in dot.attributes:
+def _is_read_transposed(node: Node, block: Block) -> bool:
+    """True for a contraction if all that XLA makes of its result in fusions ends with the left operand's last free
+    axis, and nothing with the right one's."""
+    if node.op is not ops.DOT_GENERAL or "algorithm" in node.attributes:
         return False
-    ours, others = (_reached(dot.results[0], side[-1], block) for side in (left, right))
-    lasts = [(value, _last(value)) for value in _ends(dot.results[0], block)]
-    return bool(lasts) and all(at in ours.get(value, ()) and at not in others.get(value, ()) for value, at in lasts)
+    axes, shape = DotAxes.of(node).result, node.results[0].type.shape
+    left, right = ([at for at, pair in enumerate(axes) if pair[other] is None and shape[at] > 1] for other in (1, 0))
+    if not left or not right:
+        return False
+    return all(
+        (last := _last(value)) in ours and last not in others
+        for value, (ours, others) in _ends(node.results[0], (left[-1], right[-1]), block)
+    )
 
 
-def _ends(value: Value, block: Block) -> Iterator[Value]:
-    """The values made of ``value`` in fusions that something else reads."""
-    waiting, seen = [value], {value}
+def _ends(value: Value, axes: tuple[int, int], block: Block) -> Iterator[tuple[Value, list[set[int]]]]:
+    """The values made of ``value`` in fusions that something else reads, in order, each with the axes that each of
+    ``axes`` has become there. A value comes after all that it is made of."""
+    reached = {value: [{axis} for axis in axes]}
+    waiting: list[tuple[int, Node]] = []
+    yield from _end(value, reached[value], waiting, block)
+    done: set[Node] = set()
     while waiting:
-        one = waiting.pop()
-        users = block.users.get(one, ())
-        if one in block.returns or not all(map(_is_fused, users)):
-            yield one
-        for user in filter(_is_fused, users):
-            new = [result for result in user.results if result not in seen]
-            waiting += new
-            seen.update(new)
+        node = heapq.heappop(waiting)[-1]
+        if node in done:
+            continue
+        done.add(node)
+        made = node.results[0]
+        became: list[set[int]] = [set() for _ in axes]
+        for operand in set(node.operands) & reached.keys():
+            for at, found in enumerate(reached[operand]):
+                became[at].update(to for axis in found for to in _followed(node, operand, axis))
+        reached[made] = became
+        yield from _end(made, became, waiting, block)
 
 
-def _reached(value: Value, axis: int, block: Block) -> dict[Value, set[int]]:
-    """The axes that ``axis`` of ``value`` becomes in fusions, by value."""
-    waiting, found = [(value, axis)], {value: {axis}}
-    while waiting:
-        one, at = waiting.pop()
-        for user in filter(_is_fused, block.users.get(one, ())):
-            made = user.results[0]
-            for to in _axes_after(user, one, at):
-                if to not in found.setdefault(made, set()):
-                    found[made].add(to)
-                    waiting.append((made, to))
-    return found
+def _end(
+    value: Value, axes: list[set[int]], waiting: list[tuple[int, Node]], block: Block
+) -> Iterator[tuple[Value, list[set[int]]]]:
+    """``value`` with its axes if something beside fused ops reads it; the fused ones go to ``waiting``."""
+    users = block.users.get(value, ())
+    for user in filter(_is_fused, users):
+        heapq.heappush(waiting, (block.place[user], user))
+    if value in block.returns or not all(map(_is_fused, users)):
+        yield value, axes
 
 
-def _axes_after(node: Node, value: Value, axis: int) -> Iterator[int]:
+def _followed(node: Node, value: Value, axis: int) -> Iterator[int]:
     """``axes_after``; the last axis of a reshape's operand is the inner part of its result's last one."""
     if node.op is ops.RESHAPE and axis == _last(value) and (last := _last(node.results[0])) is not None:
         yield last

@@ -1,5 +1,5 @@
 // pipeline: merge-dots{widest=99}
-// declined unprofitable: no several layers of one value would read less as one
+// declined unprofitable: no layers of one value would read less as one
 func.func public @main(%x: tensor<64x3xf32>, %w: tensor<3x4xf32>, %v: tensor<3x4xf32>, %u: tensor<3x4xf32>, %m: tensor<8x2xf32>) -> (tensor<64x4xf32>, tensor<64x4xf32>, tensor<32x2xf32>) {
   %p = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<64x3xf32>, tensor<3x4xf32>) -> tensor<64x4xf32>
   %q = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<64x3xf32>, tensor<3x4xf32>) -> tensor<64x4xf32>
