@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -93,22 +93,21 @@ def _change(block: Block, first: Node, widest: float = math.inf) -> Change | Non
         and _kind(reader) == _kind(first)
         and ((maker := reader.operands[1].producer) is None or place[maker] < place[first])
     ]
-    layers = list(_within(widest, layers))
-    if len(layers) < 2 or layers[0] is not first:
+    weights = _within(widest, {layer.operands[1]: layer.results[0].type.shape[-1] for layer in layers})
+    if len(weights) < 2 or weights[0] is not first.operands[1]:
         return None
-    return Change(layers, _merged(layers), [value, *(layer.operands[1] for layer in layers)], len(layers))
+    layers = [layer for layer in layers if layer.operands[1] in weights]
+    return Change(layers, _merged(layers, weights), [value, *weights], len(layers))
 
 
-def _within(widest: float, layers: Iterable[Node]) -> Iterator[Node]:
-    """The layers, in order, that have at most ``widest`` columns together, each with weights of its own."""
-    columns, weights = 0, set[Value]()
-    for layer in layers:
-        columns += layer.results[0].type.shape[-1]
-        if columns > widest or layer.operands[1] in weights:
-            columns -= layer.results[0].type.shape[-1]
-            continue
-        weights.add(layer.operands[1])
-        yield layer
+def _within(widest: float, columns: Mapping[Value, int]) -> list[Value]:
+    """The matrices, in order, that have at most ``widest`` columns together."""
+    found, together = list[Value](), 0
+    for matrix, own in columns.items():
+        if together + own <= widest:
+            together += own
+            found.append(matrix)
+    return found
 
 
 def _change_that_reads_less(widest: int, block: Block, first: Node) -> Change | None:
@@ -147,17 +146,17 @@ def _kind(node: Node) -> Hashable:
     return axes.batch, axes.contracted, str(node.attributes.get("precision_config")), types
 
 
-def _merged(layers: Sequence[Node]) -> Callable[..., list[Any]]:
-    """One contraction with all weights, cut into the results; called with the input and each layer's weights."""
+def _merged(layers: Sequence[Node], matrices: Sequence[Value]) -> Callable[..., list[Any]]:
+    """One contraction with all weights, cut into the results of ``layers``; called with the input and ``matrices``."""
     first = layers[0]
     [columns] = DotAxes.of(first).free[1]
-    widths = [layer.operands[1].type.shape[columns] for layer in layers]
+    widths = [matrix.type.shape[columns] for matrix in matrices]
     ends = list(itertools.accumulate(widths))
+    at = [matrices.index(layer.operands[1]) for layer in layers]
 
     def merged(value: Any, *weights: Any) -> list[Any]:
         wide = lax.concatenate(weights, columns)
         (made,) = Raising().node(first, dict(zip(first.operands, (value, wide), strict=True)))
-        starts = (end - width for end, width in zip(ends, widths, strict=True))
-        return [lax.slice_in_dim(made, start, end, axis=-1) for start, end in zip(starts, ends, strict=True)]
+        return [lax.slice_in_dim(made, ends[i] - widths[i], ends[i], axis=-1) for i in at]
 
     return merged

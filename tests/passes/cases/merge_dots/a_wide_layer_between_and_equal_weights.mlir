@@ -1,5 +1,5 @@
 // pipeline: merge-dots{widest=8}
-// applied: 2 layers were merged with others of the same input
+// applied: 3 layers were merged with others of the same input
 func.func public @main(%x: tensor<512x3xf32>, %w: tensor<3x4xf32>, %v: tensor<3x16xf32>, %u: tensor<3x4xf32>) -> (tensor<512x4xf32>, tensor<512x16xf32>, tensor<512x4xf32>, tensor<512x4xf32>) {
   %p = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x3xf32>, tensor<3x4xf32>) -> tensor<512x4xf32>
   %q = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<512x3xf32>, tensor<3x16xf32>) -> tensor<512x16xf32>
