@@ -58,7 +58,7 @@ class SwapDotOperands(Pass):
                 tally.rewrite(dot)
                 operands = list(dot.operation.operands)
                 inline([dot.operation], _swapped(dot), operands, platform=platform)
-        otherwise = "no contraction is read with the last axis of its left operand as the last one"
+        otherwise = "there is no contraction that is read with the last axis of its left operand as the last one"
         return tally.result(program, module, self, "contractions exchanged their operands", otherwise)
 
 
