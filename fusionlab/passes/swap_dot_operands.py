@@ -83,13 +83,11 @@ def _ends(value: Value, axes: tuple[int, int], block: Block) -> Iterator[tuple[V
     reached = {value: [{axis} for axis in axes]}
     waiting: list[tuple[int, Node]] = []
     yield from _end(value, reached[value], waiting, block)
-    done: set[Node] = set()
     while waiting:
-        node = heapq.heappop(waiting)[-1]
-        if node in done:
-            continue
-        done.add(node)
+        _, node = heapq.heappop(waiting)
         made = node.results[0]
+        if made in reached:  # it reads several of them
+            continue
         became: list[set[int]] = [set() for _ in axes]
         for operand in set(node.operands) & reached.keys():
             for at, found in enumerate(reached[operand]):
