@@ -1,5 +1,6 @@
 """Ctrl-C: one line and exit code 130, whatever the command is doing; nothing is left half-written or running."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -16,7 +17,9 @@ from fusionlab.cli.interrupts import Interruption
 
 ROOT = Path(__file__).parents[2]
 PROCESS = """
-import sys, time, types
+import signal, sys, time, types
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job, as this run may be, ignores it
+
 import click
 from fusionlab import cli
 from fusionlab.cli import interrupts
@@ -101,12 +104,17 @@ def test_ctrl_c_is_one_line_and_130(body, tmp_path):
     assert not runs(said)
 
 
+@contextlib.contextmanager
 def started(body, folder):
     code = PROCESS.format(body=textwrap.indent(body, "    "))
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True,
-    )  # fmt: skip
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_ctrl_c_ends_a_command_whose_stderr_nobody_reads(tmp_path):
