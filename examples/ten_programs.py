@@ -259,6 +259,8 @@ PROGRAMS = {
     "sampling_loop": Example(sampling_loop, (shape(2, dtype=jnp.uint32), shape(256, 2))),
     "cholesky": Example(cholesky, (shape(64, 3), shape(64))),
 }
+for _example in PROGRAMS.values():  # fusionlab launches examples/ten_programs.py:pinn --by source
+    vars(_example.function)["example_args"] = _example.arguments
 
 
 def main() -> None:
