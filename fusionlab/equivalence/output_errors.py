@@ -98,9 +98,16 @@ def _errors_and_tolerances(columns: Columns) -> tuple[np.ndarray, np.ndarray, np
     tolerance = tolerance_of(truth, original, columns.nearby, factor=columns.spread_factor)
     allowed = np.full(truth.shape, tolerance)
     reference = np.where(np.isfinite(truth), truth, original.astype(truth.dtype))
-    errors = errors_of(columns.rewritten, reference, original)
+    errors = np.where(_without_a_number(columns), 0.0, errors_of(columns.rewritten, reference, original))
     allowed64 = tolerances_in_float64(truth, original, columns.nearby)
     return errors, allowed, errors_of(columns.rewritten_float64, truth, truth), allowed64
+
+
+def _without_a_number(columns: Columns) -> np.ndarray:
+    """True where the original is NaN in its own dtype alone and the rewritten program is finite: the original has lost
+    more than the rewritten program can, which float64 judges there."""
+    truth, original, rewritten = columns.truth, columns.original, columns.rewritten
+    return np.asarray(np.isnan(original) & np.isfinite(truth) & np.isfinite(rewritten))
 
 
 def needs_more_roundings(columns: Columns) -> bool:
