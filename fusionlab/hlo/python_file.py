@@ -212,16 +212,21 @@ def _arguments(function: PythonFunction, shapes: Sequence[str]) -> tuple[Any, ..
         args, origin = () if examples is _ABSENT else _examples(function, examples), EXAMPLES
         if examples is _ABSENT and signature is not None and _takes_some(signature):
             raise InputError(
-                f"{function.reference}: takes {signature}; name their shapes, as --args 'f32[8,3] i32[]', or write "
-                f"{EXAMPLES} = (...) in the file"
+                f"{function.reference}: takes {_short(signature)}; name their shapes, as --args 'f32[8,3] i32[]', or "
+                f"write {EXAMPLES} = (...) in the file"
             )
     try:
         if signature is not None:
             signature.bind(*args)
     except TypeError as error:
         count = f"{len(args)} argument{'' if len(args) == 1 else 's'}"
-        raise InputError(f"{function.reference}: takes {signature}, and {origin} has {count}: {error}") from None
+        raise InputError(f"{function.reference}: takes {_short(signature)}, and {origin} has {count}: {error}") from None
     return args
+
+
+def _short(signature: inspect.Signature | None) -> str:
+    """The signature without the modules of its types: ``(x: Array)``."""
+    return re.sub(r"(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])", "", str(signature))
 
 
 def _takes_some(signature: inspect.Signature) -> bool:
