@@ -212,7 +212,7 @@ def _arguments(function: PythonFunction, shapes: Sequence[str]) -> tuple[Any, ..
         args, origin = () if examples is _ABSENT else _examples(function, examples), EXAMPLES
         if examples is _ABSENT and signature is not None and _takes_some(signature):
             raise InputError(
-                f"{function.reference}: takes {_short(signature)}; name their shapes, as --args 'f32[8,3] i32[]', or "
+                f"{function.reference}: takes {_told(signature)}; name their shapes, as --args 'f32[8,3] i32[]', or "
                 f"write {EXAMPLES} = (...) in the file"
             )
     try:
@@ -220,11 +220,12 @@ def _arguments(function: PythonFunction, shapes: Sequence[str]) -> tuple[Any, ..
             signature.bind(*args)
     except TypeError as error:
         count = f"{len(args)} argument{'' if len(args) == 1 else 's'}"
-        raise InputError(f"{function.reference}: takes {_short(signature)}, and {origin} has {count}: {error}") from None
+        takes = f"{function.reference}: takes {_told(signature)}"
+        raise InputError(f"{takes}, and {origin} has {count}: {error}") from None
     return args
 
 
-def _short(signature: inspect.Signature | None) -> str:
+def _told(signature: inspect.Signature | None) -> str:
     """The signature without the modules of its types: ``(x: Array)``."""
     return re.sub(r"(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])", "", str(signature))
 
