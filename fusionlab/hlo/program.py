@@ -15,7 +15,7 @@ import io
 import logging
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ class Program:
     """A StableHLO module. ``platform`` is ``cpu``, ``cuda`` or ``any`` (no platform-specific custom call in it)."""
 
     name: str
-    bytecode: bytes
+    bytecode: bytes = field(repr=False)
     platform: str
     provenance: str
 

@@ -97,6 +97,8 @@ def test_the_first_line_is_the_verdict_and_there_are_few():
     same = repr(fusionlab.diff(loss, jax.jit(loss), W, BATCH)).splitlines()
     assert "the same" in same[0]
     assert same[1:] == ["all totals are the same"]
+    program = repr(fusionlab.Program.from_function(loss, W, BATCH))
+    assert program.startswith("Program(name='loss', platform='cuda', provenance=")
     for said in (lines, refused, changed, same):
         assert 2 <= len(said) <= 12
         assert all(line.strip() for line in said)

@@ -104,7 +104,7 @@ def diff_lines(found: LedgerDiff, most: int, reasons: int | None = None) -> list
     for one in found.changes[:most]:
         lines += [change_line(one), *(f"    {why}" for why in one.why[:reasons])]
     more = len(found.changes) - most
-    return [*lines, *([f"and {more} more changes"] if more > 0 else [])]
+    return [*lines, *([f"and {counted(more, 'more change', 'more changes')}"] if more > 0 else [])]
 
 
 def figures_line(found: LedgerDiff) -> str:
