@@ -13,7 +13,7 @@ from tests.browser.reading import boxes, every, load, one, until
 
 pytestmark = pytest.mark.slow
 
-LAYERS = 30
+LAYERS = 9
 SECTIONS = ("summary", "launches", "graph", "clusters", "refusals", "reproduce")
 
 
