@@ -7,6 +7,7 @@ The sides of one ansatz on one molecule, all compiled for the same target by the
 - ``log-psi``: the wavefunction alone, without any Laplacian;
 - ``fused``: the replay after fuse-jvp-replay;
 - ``kernels``: the same after dot-chain-kernels;
+- ``layers``: the same after the rewrites of products, dot-chain-kernels and jet-layer-kernels;
 - ``fused-in-replay-memory``: the same with the replay's own temp bytes as the memory budget;
 - ``laplacian``: the same local energy with ``fusionlab.laplacian`` as its Laplacian;
 - ``planted``: the replay with zero for terms that are not finite, which has no forward Laplacian: what falls back;
@@ -52,6 +53,7 @@ SIDES = (
     "log-psi",
     "fused",
     "kernels",
+    "layers",
     "fused-in-replay-memory",
     "laplacian",
     "planted",
@@ -59,6 +61,18 @@ SIDES = (
     "pass",
     "verdict",
 )
+
+CHAINS = "merge-dots{widest=512},swap-dot-operands,dot-chain-kernels"
+
+
+def after_fusing(model: str, side: str) -> str:
+    """The passes of ``side`` after fuse-jvp-replay.
+
+    Behind chains, Orbformer's layers do not pay (docs/jet-layers.md).
+    """
+    layers = CHAINS if model == "orbformer" else f"{CHAINS},jet-layer-kernels"
+    return {"kernels": ",dot-chain-kernels", "layers": f",{layers}"}.get(side, "")
+
 
 _COUNTING = ("workloads", "fusionlab/measure", "fusionlab/hlo/cost.py")
 _REWRITING = (*_COUNTING, "fusionlab/hlo", "fusionlab/passes", "fusionlab/codegen")
@@ -108,8 +122,8 @@ def measure_side(case: Case, side: str, resolved: str = "") -> Iterator[Row]:
     budget = ""
     if side == "fused-in-replay-memory":
         budget = f"{{memory_budget={ByteSize(compiled(program, given).memory.temp_bytes)}}}"
-    after = ",dot-chain-kernels" if side == "kernels" else ""
-    result, seconds = timed_rewrite(program, f"fuse-jvp-replay{budget}{after}", given)
+    pipeline = f"fuse-jvp-replay{budget}{after_fusing(case.model, side)}"
+    result, seconds = timed_rewrite(program, pipeline, given)
     row |= {**seconds, "pipeline": resolved_pipeline(result.events), "events": event_words(result)}
     row |= {"ops_before": row.pop("stablehlo_ops"), "flops": program_cost(result.program).flops}
     yield row

@@ -55,11 +55,11 @@ def _launches(systems: Systems) -> str:
             _ratio(sides, "fused", "folx-dense", "dynamic_launches"),
             _ratio(sides, "fused", "log-psi", "dynamic_launches"),
             _number(sides, "fused-in-replay-memory", "dynamic_launches"),
-            _number(sides, "kernels", "dynamic_launches"),
+            *(_number(sides, side, "dynamic_launches") for side in ("kernels", "layers")),
         ]
 
     header = "replay|folx dense|folx sparse|log psi|**fused**|/ folx dense|/ log psi"
-    header += "|fused in the replay's memory|and kernels"
+    header += "|fused in the replay's memory|and kernels|and layers"
     return _table(header, systems, line)
 
 
@@ -71,14 +71,14 @@ def _memory(systems: Systems) -> str:
             _ratio(sides, "fused", "folx-dense", "temp_bytes"),
             _number(sides, "fused-in-replay-memory", "temp_bytes", 1 / MIB),
             _ratio(sides, "fused", "replay", "temp_bytes"),
-            _number(sides, "kernels", "temp_bytes", 1 / MIB),
+            *(_number(sides, side, "temp_bytes", 1 / MIB) for side in ("kernels", "layers")),
             _number(sides, "fallback", "temp_bytes", 1 / MIB),
             _ratio(sides, "fallback", "planted", "temp_bytes"),
         ]
 
     header = (
         "replay|folx dense|folx sparse|**fused**|/ folx dense|fused in the replay's memory|fused / replay"
-        "|and kernels|fallback|/ its replay"
+        "|and kernels|and layers|fallback|/ its replay"
     )
     return _table(header, systems, line)
 
@@ -89,14 +89,15 @@ def _work(systems: Systems) -> str:
         return [
             *(_number(sides, side, "flops", 1e-9) for side in shown),
             _ratio(sides, "fused", "folx-sparse", "flops"),
-            *(_number(sides, side, "bytes_accessed", 2**-30, 1) for side in (*shown, "kernels")),
-            *(_per_direction(sides, side) for side in ("fused", "kernels")),
+            *(_number(sides, side, "bytes_accessed", 2**-30, 1) for side in (*shown, "kernels", "layers")),
+            *(_per_direction(sides, side) for side in ("fused", "kernels", "layers")),
             *(_number(sides, side, "dynamic_copies") for side in ("replay", "folx-dense", "fused", "kernels")),
         ]
 
     header = (
         "GFLOP: replay|folx dense|folx sparse|**fused**|/ folx sparse|GiB: replay|folx dense|folx sparse|**fused**|"
-        "and kernels|psi per direction: **fused**|and kernels|copies: replay|folx dense|**fused**|and kernels"
+        "and kernels|and layers|psi per direction: **fused**|and kernels|and layers|copies: replay|folx dense|"
+        "**fused**|and kernels"
     )
     return _table(header, systems, line)
 
