@@ -77,16 +77,29 @@ class SplitFusions(Pass):
         if not before.overfused:
             raise Refusal(Ground.NO_GAIN, "there is no kernel that would gain in two parts, by the model")
         chosen: tuple[int, ...] = ()
+        made: list[KernelFigures] = []
         groups = _groups(before.overfused, _held_ones(program))[: self.most]
         for group in groups:
             tried = tuple(sorted({*chosen, *group}))
-            found = setting.kernels(split(marked(program), tried))
+            made.append(found := setting.kernels(split(marked(program), tried)))
             if self._pays(before, now, found):
                 chosen, now = tried, found
         if not chosen:
             tried_words = f"{counted(len(groups), 'group', 'groups')} of kernels tried"
-            raise Refusal(Ground.NO_GAIN, f"{tried_words}: by the model none gains, or memory grows")
+            raise Refusal(Ground.NO_GAIN, f"{tried_words}, {self._too_little(before, made)}")
         return chosen, before, now
+
+    def _too_little(self, before: KernelFigures, made: Sequence[KernelFigures]) -> str:
+        """The fastest of the splits ``made`` beside what a split must gain, and may cost."""
+        best = min(made, key=lambda one: one.model_us)
+        times = TimeOrder.of(best.model_us, before.model_us, best.pair_error, before.pair_error)
+        most = min(1 - self.gain, 1 / (1 + (times.needed if times else 0.0)))
+        return (
+            f"by model the best takes {best.model_us / before.model_us:.3f} of the time (allowed: {most:.3g}), "
+            f"{best.peak_bytes / max(before.peak_bytes, 1):.3f} of the memory (allowed: {1 + self.memory:g}) and "
+            f"{counted(best.dynamic_launches - before.dynamic_launches, 'launch', 'launches')} more "
+            f"(allowed: {self.launches})"
+        )
 
     def _pays(self, before: KernelFigures, now: KernelFigures, found: KernelFigures) -> bool:
         times = TimeOrder.of(found.model_us, now.model_us, found.pair_error, now.pair_error)
