@@ -16,7 +16,8 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.loops import has_effect
 from fusionlab.hlo.view import FunctionView, Node, Region, Value, view_of
 
-_DEPTH = 3
+_MOST_CHANGING = 16
+"""A loop that changes more of what it carries has numbers of its own: the trips that are followed grow with them."""
 
 
 class ValueNumbers(dict[Value, int]):
@@ -24,7 +25,9 @@ class ValueNumbers(dict[Value, int]):
 
     With ``through_reshapes``, a value that is reshaped and reshaped back keeps its number. With ``equal_loops``, so do
     values that loops carry from equal starts by equal updates while equal conditions hold, whatever else they carry
-    (tangents); updates are followed through ``_DEPTH`` trips.
+    (tangents). What two loops carry is followed through as many trips as both change values: values that are computed
+    alike in each of these are so in all (Moore's refinement of states: a trip that tells no two of them apart is the
+    last that could). A shorter prefix would not do: a delay line gives another number only when its end is reached.
     """
 
     def __init__(self, flat: Region, *, through_reshapes: bool = False, equal_loops: bool = False) -> None:
@@ -33,12 +36,14 @@ class ValueNumbers(dict[Value, int]):
         self._reshaped: dict[int, tuple[int, Hashable]] = {}
         self._fresh = itertools.count()
         self._known: dict[Hashable, int] = {}
+        loops = [node for node in flat.walk() if equal_loops and self._may_equal_another(node)]
+        self._trips = 1 + 2 * max((_changing(loop).count(True) for loop in loops), default=0)
         self.update((value, next(self._fresh)) for value in flat.arguments)
         self._number(flat.nodes)
 
     def _number(self, nodes: list[Node]) -> None:
         for node in nodes:
-            if self._equal_loops and node.op is ops.WHILE and not has_effect(node):
+            if self._equal_loops and self._may_equal_another(node):
                 self._number_loop(node)
                 continue
             if node.op.control_flow or has_effect(node):
@@ -74,14 +79,17 @@ class ValueNumbers(dict[Value, int]):
                 self[argument] = self[node.operands[at]] if unchanged else next(self._fresh)
             self._number(region.nodes)
 
+    def _may_equal_another(self, node: Node) -> bool:
+        return node.op is ops.WHILE and not has_effect(node) and _changing(node).count(True) <= _MOST_CHANGING
+
     def _number_loop(self, node: Node) -> None:
-        """Number what ``node`` carries by its start, and by its update and the condition as a few trips have them."""
+        """Number what ``node`` carries by its start, and by its update and the condition in trip after trip."""
         condition, body = node.regions
-        unchanged = [returned is argument for returned, argument in zip(body.returns, body.arguments, strict=True)]
+        changing = _changing(node)
         starts = [self[value] for value in node.operands]
         keys: list[Hashable] = [("carried", start) for start in starts]
-        for _ in range(_DEPTH):
-            numbers = [s if same else self._numbered(key) for s, same, key in zip(starts, unchanged, keys, strict=True)]
+        for _ in range(self._trips):
+            numbers = [self._numbered(key) if new else s for s, new, key in zip(starts, changing, keys, strict=True)]
             for region in (condition, body):
                 self.update(zip(region.arguments, numbers, strict=True))
                 self._number(region.nodes)
@@ -100,6 +108,12 @@ class ValueNumbers(dict[Value, int]):
             tuple(map(_type_of, node.results)),
             tuple(self[value] for region in node.regions for value in region.returns),
         )
+
+
+def _changing(loop: Node) -> list[bool]:
+    """Of each value that ``loop`` carries, whether a trip may change it."""
+    body = loop.regions[1]
+    return [returned is not argument for returned, argument in zip(body.returns, body.arguments, strict=True)]
 
 
 def _type_of(value: Value) -> Hashable:

@@ -1,0 +1,51 @@
+"""Loops that carry equal values in the same way, and those that differ after many trips."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from fusionlab.hlo.program import program_view
+from fusionlab.hlo.value_numbers import ValueNumbers
+
+X, TRIPS = np.ones(4, np.float32), np.int32(40)
+
+
+def delayed(x, trips, last, states, beside=False):
+    """The first of a line of ``states`` values, each of which takes the value of the next one in a trip."""
+
+    def trip(carried):
+        k, tangent, *values = carried
+        return k + 1, tangent * jnp.cos(values[0]) if beside else tangent, *values[1:], last(values[-1])
+
+    return lax.while_loop(lambda carried: carried[0] < trips, trip, (0, x, *[x] * states))[2]
+
+
+def numbers_of(lowered, one, other):
+    view = program_view(lowered(lambda x, trips: (one(x, trips), other(x, trips)), X, TRIPS))
+    numbers = ValueNumbers(view, equal_loops=True)
+    first, second = view.returns
+    return numbers[first], numbers[second]
+
+
+@pytest.mark.parametrize("states", [1, 2, 3, 6, 12])
+def test_a_delay_line_is_followed_to_its_end(lowered, states):
+    first, second = numbers_of(
+        lowered, lambda x, trips: delayed(x, trips, jnp.sin, states), lambda x, trips: delayed(x, trips, jnp.tan, states)
+    )
+    assert first != second
+
+
+@pytest.mark.parametrize("states", [1, 3, 12])
+def test_what_is_carried_beside_makes_no_difference(lowered, states):
+    first, second = numbers_of(
+        lowered,
+        lambda x, trips: delayed(x, trips, jnp.sin, states),
+        lambda x, trips: delayed(x, trips, jnp.sin, states, beside=True),
+    )
+    assert first == second
+
+
+def test_a_loop_that_changes_many_values_has_numbers_of_its_own(lowered):
+    first, second = numbers_of(lowered, *[lambda x, trips: delayed(x, trips, jnp.sin, 17)] * 2)
+    assert first != second
