@@ -31,7 +31,9 @@ def numbers_of(lowered, one, other):
 @pytest.mark.parametrize("states", [1, 2, 3, 6, 12])
 def test_a_delay_line_is_followed_to_its_end(lowered, states):
     first, second = numbers_of(
-        lowered, lambda x, trips: delayed(x, trips, jnp.sin, states), lambda x, trips: delayed(x, trips, jnp.tan, states)
+        lowered,
+        lambda x, trips: delayed(x, trips, jnp.sin, states),
+        lambda x, trips: delayed(x, trips, jnp.tan, states),
     )
     assert first != second
 
