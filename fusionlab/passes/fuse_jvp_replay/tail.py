@@ -15,12 +15,21 @@ import numpy as np
 
 from fusionlab.codegen.raising import Raising
 from fusionlab.codegen.raising.trips import accumulated, with_given
-from fusionlab.hlo.constants import fold
+from fusionlab.hlo import ops
+from fusionlab.hlo.constants import constant_behind, fold
 from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.loops import Stacked, Sum, accumulated_by
 from fusionlab.hlo.view import FunctionView, Node, Value, free_values, reads
 from fusionlab.passes.fuse_jvp_replay.identify.cuts import Cut
 from fusionlab.passes.fuse_jvp_replay.identify.degrees import degrees, degrees_of
+
+_TRANSPOSED = (
+    ops.ADD, ops.BROADCAST_IN_DIM, ops.CONCATENATE, ops.CONVERT, ops.DIVIDE, ops.DOT_GENERAL, ops.DYNAMIC_SLICE,
+    ops.GATHER, ops.MULTIPLY, ops.NEGATE, ops.PAD, ops.REDUCE, ops.RESHAPE, ops.REVERSE, ops.SLICE, ops.SUBTRACT,
+    ops.TRANSPOSE,
+)  # fmt: skip
+"""Ops that have a transpose."""
+_PRODUCTS = (ops.DIVIDE, ops.DOT_GENERAL, ops.MULTIPLY)
 
 
 class Tail:
@@ -99,6 +108,31 @@ class Tail:
     @cached_property
     def is_affine(self) -> bool:
         """True if the targets are affine in all products together, op by op."""
+        return all(degree == 1 for degree in self._degrees.values())
+
+    @cached_property
+    def has_transpose(self) -> bool:
+        """True if it is affine and real, and its transpose is defined where it is itself.
+
+            select(p, a h, 0)      where a is undefined, p selects 0; its transpose a select(p, t, 0) has 0 times a
+
+        So no loops, and selections only where all factors are constants.
+        """
+        of = self._degrees
+        nodes = [node for node in self.every_node(()) if any(value in of for value in reads(node))]
+        if not self.is_affine or any(value.dtype not in ops.FLOATS for node in nodes for value in node.results):
+            return False
+        if any(node.op is ops.SELECT for node in nodes):
+            factors = (v for node in nodes if node.op in _PRODUCTS for v in node.operands if v not in of)
+            return all(node.op in (*_TRANSPOSED, ops.SELECT) for node in nodes) and all(
+                constant_behind(factor, (ops.BROADCAST_IN_DIM, ops.CONVERT, ops.RESHAPE)) is not None
+                for factor in factors
+            )
+        return all(node.op in _TRANSPOSED for node in nodes)
+
+    @cached_property
+    def _degrees(self) -> dict[Value, int]:
+        """The degree of each value as a polynomial of the products, op by op."""
         found = dict.fromkeys((cut.value for cut in self.cuts if cut.order == 2), 1)
         for node in self.nodes:
             if node not in self.loops:
@@ -112,7 +146,7 @@ class Tail:
                 of = [found[value] for value in (*accumulated_by(role), node.operands[i]) if value in found]
                 if of:
                     found[node.results[i]] = max(of)
-        return all(degree == 1 for degree in found.values())
+        return found
 
     def run(
         self,

@@ -21,7 +21,7 @@ from fusionlab.equivalence.exact.evaluation import Evaluator
 from fusionlab.equivalence.exact.field import FieldWithGuards, PrimeField, primes
 from fusionlab.equivalence.exact.identity import evaluators
 from fusionlab.equivalence.exact.values import Array, Drawn
-from fusionlab.hlo.view import FunctionView, Value
+from fusionlab.hlo.view import FunctionView, Value, reads
 from fusionlab.passes.fuse_jvp_replay.identify.cuts import Cut
 from fusionlab.passes.fuse_jvp_replay.identify.trial import ProductTrial
 from fusionlab.passes.fuse_jvp_replay.rationals import rational
@@ -97,7 +97,9 @@ def weighed(trial: ProductTrial, tail: Tail) -> list[WeightedTarget] | None:
                 for own, sample in zip(samples, sampled(evaluator, arguments), strict=True):
                     own.setdefault(p, []).append(sample)
     targets = _targets(trial, tail, outputs, samples)
-    for part, arguments in trial.batches_at_equal_inputs(lowered, inputs) if targets else ():
+    read = {value for node in lowered.nodes for value in reads(node)}.union(lowered.returns)
+    has_ties = not read.isdisjoint(lowered.arguments[: len(inputs)])
+    for part, arguments in trial.batches_at_equal_inputs(lowered, inputs) if targets and has_ties else ():
         for target, sample in zip(targets, sampled(Evaluator(part, trial.prepared), arguments), strict=True):
             expected = sample.expected(part, target, outputs)
             if (~np.isnan(sample.random) & (expected != sample.random)).any():
@@ -135,6 +137,8 @@ def _lowered(trial: ProductTrial, tail: Tail, outputs: Sequence[Value], inputs: 
     slopes = list(dict.fromkeys(cut.of for cut in tail.cuts if cut.order == 1))
     count, raising = trial.coordinates.count, trial.raising
     whole = [cut for cut in tail.cuts if cut.order == 2 and cut.axes is not None]
+    longer = {tuple(n for n in raising.shape(value) if n > 1) for value in (*outputs, *tail.targets)}
+    is_short = tail.has_transpose and len(longer) == 1 and len(tail.targets) < count
     shapes = [(*raising.shape(output), count) for output in (*outputs, *slopes)]
     shapes += [(*raising.shape(cut.of), count, count) for cut in whole]
 
@@ -161,12 +165,19 @@ def _lowered(trial: ProductTrial, tail: Tail, outputs: Sequence[Value], inputs: 
             rows = each(jnp.eye(count, dtype=zero[output].dtype))
             return [a - b for a, b in zip(rows, none, strict=True)]
 
+        def transposed() -> Iterator[list[Any]]:
+            """The same of each output, where all shapes are those of the outputs."""
+            made, pull = jax.vjp(lambda *of: ran(dict(zip(outputs, of, strict=True)), {}), *zero.values())
+            every = [pull([jnp.full_like(y, i == at) for i, y in enumerate(made)]) for at in range(len(made))]
+            for of in zip(*every, strict=True):
+                yield [jnp.moveaxis(rows, -1, 0).reshape(count, *y.shape) for rows, y in zip(of, made, strict=True)]
+
         zero = {output: jnp.zeros_like(array) for output, array in diagonal.items()}
         none = ran(zero, {})
         starts = (environment[tail.starts[t]] if t in tail.starts else jnp.zeros((), n.dtype)
                   for t, n in zip(tail.targets, none, strict=True))  # fmt: skip
         begun = [jnp.broadcast_to(b, jnp.shape(n)) for n, b in zip(none, starts, strict=True)]
-        units = [array for output in outputs for array in alone(output)]
+        units = [array for each in (transposed() if is_short else map(alone, outputs)) for array in each]
         return [*none, *ran(diagonal, off), *units, *begun, *ran(diagonal, {})]
 
     return trial.view_of(results, shapes, inputs)
