@@ -180,6 +180,8 @@ def _run(state: State, node: Node) -> None:
     region = taken_branch(node)
     if region is not None:
         results: Sequence[Any] = [state.environment[value] for value in region.returns]
+    elif all(value in state.known for value in node.results):
+        results = [state.known[value] for value in node.results]
     else:
         results = state.raising.node(node, state.environment)
     state.environment.update(zip(node.results, results, strict=True))

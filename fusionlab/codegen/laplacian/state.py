@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import jax.numpy as jnp
 from jax import lax
 
 from fusionlab.codegen.laplacian.jet import Coordinates, Jet, distinct
@@ -47,7 +48,8 @@ class State:
 
     Values of ``stop_gradient`` are taken not to depend on ``x``. ``subgradients`` maps elementwise maxima and minima
     to the operand whose slope they have where both are equal; those left out have half of each. ``seeds``, if there are
-    any, are directions [R, K], as many as ``coordinates`` counts, instead of the unit vectors.
+    any, are directions [R, K], as many as ``coordinates`` counts, instead of the unit vectors. ``known`` are the arrays
+    of values that are computed beside the run, of the same inputs: these values are not computed again.
 
     ``environment`` holds arrays for the values that the nodes capture, ``x`` included; it is filled in as nodes run.
     ``deferred`` values are elementwise functions of the value that they are mapped to, whose jets are computed on
@@ -67,6 +69,7 @@ class State:
     stop_gradient: Collection[Value] = ()
     subgradients: Mapping[Value, int] = field(default_factory=dict)
     seeds: Any = None
+    known: Mapping[Value, Any] = field(default_factory=dict)
     environment: dict[Value, Any] = field(default_factory=dict)
     jets: dict[Value, Jet] = field(default_factory=dict)
     deferred: dict[Value, Value] = field(default_factory=dict)
@@ -91,6 +94,9 @@ class State:
         97 and 65.6, 103 and 69.4, 97 and 65.6.
         """
         stack, laplacian = stack.astype(value.dtype), laplacian.astype(value.dtype)
+        if self.known and not self.options.adjoint:  # what is evaluated op by op needs the fewest ops
+            rows = lax.slice_in_dim(stack, 2, stack.shape[0])
+            return Jet(value, laplacian, rows, None, jnp.concatenate([value[None], laplacian[None], rows]))
         whole = None if self.options.adjoint else update(stack, value, laplacian)
         rows = stack if whole is None else whole
         return Jet(value, laplacian, lax.slice_in_dim(rows, 2, rows.shape[0]), None, whole)
@@ -126,6 +132,8 @@ class State:
             self.sources[value] = jet.laplacian
             # They may be slices of one array with the source, and do not depend on the weights of the coordinates.
             jet = Jet(lax.stop_gradient(jet.value), None, lax.stop_gradient(jet.jacobian), jet.owners)
+        if value in self.known:
+            jet = replace(jet, value=self.known[value])
         jet = distinct(jet, self.coordinates)
         if jet.owners != ():  # else it does not depend on the coordinates after all
             self.jets[value] = jet
@@ -144,6 +152,8 @@ class State:
 
     def run(self, node: Node, replaced: Mapping[Value, Any] = MappingProxyType({})) -> Any:
         """The first result of ``node``, with other arrays for some operands."""
+        if not replaced and node.results[0] in self.known:
+            return self.known[node.results[0]]
         return self.raising.node(node, ChainMap(dict(replaced), self.environment))[0]
 
 

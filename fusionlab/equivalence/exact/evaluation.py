@@ -168,8 +168,8 @@ class Evaluator:
             words = random.integers(2**64, size=shape, dtype=np.uint64)
             return np.asarray(self.arithmetic.integers.drawn(np.asarray(words), seed, dtype))
         half = self.arithmetic.half
-        real, imaginary = random.integers(-half, half + 1, (2, *shape)).astype(np.float64)
-        return np.asarray(real + 1j * imaginary if dtype.kind == "c" else real)
+        parts = random.integers(-half, half + 1, (1 + (dtype.kind == "c"), *shape)).astype(np.float64)
+        return np.asarray(parts[0] + 1j * parts[1] if dtype.kind == "c" else parts[0])
 
     def drawn_arguments(self, function: FunctionView) -> list[Drawn]:
         """One value per argument and draw, by the draw's seed."""

@@ -23,7 +23,7 @@ import numpy as np
 
 from fusionlab.equivalence.exact.evaluation import Evaluator
 from fusionlab.equivalence.exact.field import PrimeField, primes
-from fusionlab.equivalence.exact.values import Array, Drawn, Held, Uncovered
+from fusionlab.equivalence.exact.values import Array, Drawn, Held, Known, Uncovered
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import splat_number
 from fusionlab.hlo.loops import Counter, Loop, Recurrent, Stacked, Sum, analyse, has_effect
@@ -177,7 +177,8 @@ def _arrays(
             evaluator.run([node], {}, known)
     for value in values:
         if value in known and math.prod(value.type.shape) > 1:
-            yield value, known[value].array
+            held = known[value]
+            yield value, held.constant[None] if isinstance(held, Known) else held.array
 
 
 def _first_of_each(

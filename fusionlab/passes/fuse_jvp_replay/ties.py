@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -21,7 +20,7 @@ from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.view import FunctionView, Value
 from fusionlab.passes.fuse_jvp_replay.identify import equal_inputs
 from fusionlab.passes.fuse_jvp_replay.identify.derivatives import along_each, laplacians, state_of
-from fusionlab.passes.fuse_jvp_replay.identify.evaluating import DRAWS
+from fusionlab.passes.fuse_jvp_replay.identify.evaluating import DRAWS, in_two_parts
 from fusionlab.passes.fuse_jvp_replay.identify.trial import ProductTrial
 from fusionlab.passes.fuse_jvp_replay.second_derivatives import adjoint_is_defined, second_derivatives
 from fusionlab.passes.fuse_jvp_replay.tail import Tail
@@ -40,18 +39,17 @@ def gradients_at_ties(
 
     ``some``: where weights leave coordinates out, by which there may be no derivative, the others, each for itself.
     """
-    lowered, of = trial.lowered(stopped, options), trial.coordinates
-    directed = len(trial.inputs)
-    kept = dict(gradients)
-
-    def change(along: Array | None, number: int, array: Array) -> Array:
-        return array * along if number in (directed, directed + 1) and along is not None else array
-
-    for at, along in _tied_directions(of, some):
-        by = functools.partial(change, along)
-        for part, arguments in trial.batches_at_equal_inputs(lowered, trial.inputs, by):
-            evaluator = Evaluator(part, trial.prepared)
-            found = trial.results(trial.evaluated(lowered, evaluator, arguments), arguments)
+    lowered, count, kept = trial.lowered(stopped, options), len(trial.inputs), dict(gradients)
+    masks = _tied_directions(trial.coordinates, some)
+    changing = lowered.arguments[count : count + 2] if len(masks) > 1 else lowered.arguments
+    same, rest, size = in_two_parts(lowered, changing, trial.prepared)
+    for part, arguments in trial.batches_at_equal_inputs(lowered, trial.inputs, size):
+        evaluator = Evaluator(part, trial.prepared)
+        shared = trial.held(same, evaluator, arguments)
+        for at, along in masks:
+            directions = [_masked(each, along) for each in arguments[count : count + 2]]
+            given = [*arguments[:count], *directions, *arguments[count + 2 :]]
+            found = trial.results(trial.evaluated(rest, evaluator, [*given, *shared]), given)
             for cut in tail.cuts:
                 if cut.order == 2 and some and at not in some:
                     continue
@@ -68,6 +66,10 @@ def gradients_at_ties(
                 if not found.is_gradient(part, i, f, where_known=True):
                     del kept[gradient]
     return kept
+
+
+def _masked(direction: Drawn, along: Array | None) -> Drawn:
+    return direction if along is None else Drawn(direction.array * along)
 
 
 def adjoint_holds(trial: ProductTrial, outputs: Sequence[Value], stopped: tuple[Value, ...], options: Options) -> bool:

@@ -288,8 +288,8 @@ def evaluated(monkeypatch):
         draws.append(len(evaluator.arithmetic.seeds))
         return outputs(evaluator, lowered, arguments)
 
-    def noted(lowered, prepared):
-        sizes.append(estimate(lowered, prepared))
+    def noted(*given, **options):
+        sizes.append(estimate(*given, **options))
         return sizes[-1]
 
     monkeypatch.setattr(Evaluator, "outputs", counted)
@@ -416,8 +416,8 @@ def test_outputs_that_are_too_large_together_are_tried_apart(lowered, monkeypatc
     sizes = []
     real = evaluating.elements_at_once
 
-    def noted(*given):
-        sizes.append(real(*given))
+    def noted(*given, **options):
+        sizes.append(real(*given, **options))
         return sizes[-1]
 
     monkeypatch.setattr(evaluating, "elements_at_once", noted)

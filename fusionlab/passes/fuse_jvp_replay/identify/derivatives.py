@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -22,10 +23,13 @@ from fusionlab.passes.fuse_jvp_replay.identify.evaluating import Evaluation
 
 
 def state_of(
-    trial: Evaluation, of: Coordinates, stopped: tuple[Value, ...], options: Options, seeds: Any = None
-) -> State:
-    """The state of a forward Laplacian by coordinates ``of`` of the positions, or along ``seeds`` [D, K]."""
-    return State(trial.x, of, trial.walkers, trial.raising, trial.one, options, stopped, trial.subgradients, seeds)
+    trial: Evaluation, of: Coordinates, stopped: tuple[Value, ...], options: Options, seeds: Any = None,
+    known: Mapping[Value, Any] = MappingProxyType({}),
+) -> State:  # fmt: skip
+    """The state of a forward Laplacian by coordinates ``of`` of the positions, or along ``seeds`` [D, K], beside what
+    computes ``known`` values."""
+    given = trial.x, of, trial.walkers, trial.raising, trial.one, options, stopped, trial.subgradients
+    return State(*given, seeds, known)
 
 
 def laplacians(
@@ -39,11 +43,12 @@ def laplacians(
 
 def along(
     trial: Evaluation, given: Mapping[Value, Any], outputs: Sequence[Value], cone: Sequence[Node],
-    stopped: tuple[Value, ...], options: Options, direction: Any,
+    stopped: tuple[Value, ...], options: Options, direction: Any, known: Mapping[Value, Any] = MappingProxyType({}),
 ) -> tuple[list[Any], list[Any], list[Any]]:  # fmt: skip
-    """(values, d . H d, g . d) of ``outputs``, which ``cone`` computes, along ``direction`` [K]."""
+    """(values, d . H d, g . d) of ``outputs``, which ``cone`` computes, along ``direction`` [K], beside what computes
+    ``known`` values."""
     of = Coordinates(1, 1)
-    state = state_of(trial, of, stopped, options, direction[None])
+    state = state_of(trial, of, stopped, options, direction[None], known)
     jets = [densify(jet, of) for jet in forward_laplacian(state, cone, given, outputs)]
     laps = [jnp.zeros(jet.shape) if jet.laplacian is None else jet.laplacian for jet in jets]
     return [jet.value for jet in jets], laps, [jet.jacobian[0] for jet in jets]

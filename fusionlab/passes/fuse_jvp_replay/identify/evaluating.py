@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,13 +18,13 @@ from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
 from fusionlab.equivalence.exact.field import FieldWithUndefined, PrimeField, primes
 from fusionlab.equivalence.exact.integers import KINDS
 from fusionlab.equivalence.exact.singularity import singularity_tests
-from fusionlab.equivalence.exact.values import Array, Drawn, same_draws
+from fusionlab.equivalence.exact.values import Array, Drawn, Held, same_draws
 from fusionlab.equivalence.exact.values import Uncovered as NoExactMeaning
 from fusionlab.hlo import ops
 from fusionlab.hlo.batch_axes import Marks
-from fusionlab.hlo.dependence import live_nodes
+from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.value_numbers import simplified_view
-from fusionlab.hlo.view import FunctionView, Node, Value
+from fusionlab.hlo.view import FunctionView, Node, Value, reads
 from fusionlab.passes.fuse_jvp_replay.identify import equal_inputs
 from fusionlab.passes.refusals import Ground, Refusal, refused
 
@@ -95,15 +96,19 @@ class Evaluation:
         return found
 
     def batches(
-        self, lowered: FunctionView, field: PrimeField, change: Callable[[int, Array], Array] = lambda _, array: array
-    ) -> Iterator[tuple[PrimeField, list[Drawn]]]:
-        """``field`` for the draws that are evaluated together, all or as many as memory allows, and their arguments."""
-        size = elements_at_once(lowered, self.prepared)
+        self, lowered: FunctionView, field: PrimeField, change: Callable[[int, Array], Array] = lambda _, array: array,
+        size: int | None = None,
+    ) -> Iterator[tuple[PrimeField, list[Drawn]]]:  # fmt: skip
+        """``field`` for the draws that are evaluated together, all or as many as memory allows, and their arguments.
+
+        ``size``: as many elements are held at once of one draw; by default those of ``lowered`` as a whole."""
+        size = elements_at_once(lowered, self.prepared) if size is None else size
         if size > MOST_ELEMENTS:
             held = f"{size:,} numbers are held at once, more than {MOST_ELEMENTS:,}"
             reason = f"{self.subject} is too large to be identified: {held}"
             raise Refusal(Ground.TOO_LARGE, reason, is_final=not self.of_several)
-        draws, some = len(field.seeds), max(AT_ONCE // max(size, 1), 1)
+        draws = len(field.seeds)
+        some = -(-draws // -(-draws // max(AT_ONCE // max(size, 1), 1)))  # in parts of about one length
         integers = self.prepared.integers_of(lowered)
         field = type(field)(field.p, field.seeds, integers)
         arrays = [change(i, held.array) for i, held in enumerate(Evaluator(field).drawn_arguments(lowered))]
@@ -113,29 +118,35 @@ class Evaluation:
 
     def batches_at_equal_inputs(
         self, lowered: FunctionView, inputs: Sequence[Value],
-        change: Callable[[int, Array], Array] = lambda _, array: array,
+        size: int | None = None,
     ) -> Iterator[tuple[PrimeField, list[Drawn]]]:  # fmt: skip
-        """As ``batches``, with equal values among the ``inputs``, the first arguments, where 1 / 0 is undefined;
-        ``change`` is of the arguments after them.
+        """As ``batches``, with equal values among the ``inputs``, the first arguments, where 1 / 0 is undefined.
 
         Each tie comes with each kind of integers, where the program has integers as arguments.
         """
-        [p], of, whole = primes(1), self.coordinates, self.x.type.shape[: self.walkers]
+        [p], of, whole, tied_ones = primes(1), self.coordinates, self.x.type.shape[: self.walkers], len(inputs)
         walkers = math.prod(self.raising.shape(self.x)[: self.walkers])
         alike = all(extent == 1 or axis in self.marks for axis, extent in enumerate(whole))
 
         def tied(number: int, array: Array) -> Array:
-            if number < len(inputs):
-                return equal_inputs.coincident(number, array, of.electrons, of.each, alike)
-            return change(number, array)
+            return equal_inputs.coincident(number, array, of.electrons, of.each, alike) if number < tied_ones else array
 
         for kind in range(KINDS if any(value.dtype in ops.INTEGERS for value in inputs) else 1):
             seeds = [seed + kind for seed in equal_inputs.draws(walkers, alike)]
-            yield from self.batches(lowered, FieldWithUndefined(p, seeds), tied)
+            yield from self.batches(lowered, FieldWithUndefined(p, seeds), tied, size)
 
-    def evaluated(self, lowered: FunctionView, evaluator: Evaluator, arguments: list[Drawn]) -> list[Array]:
+    def evaluated(self, lowered: FunctionView, evaluator: Evaluator, arguments: Sequence[Held]) -> list[Array]:
         """The results of ``lowered``; Refusal after the deadline, Refusal without exact meaning."""
+        with self._limited(evaluator):
+            return same_draws(evaluator.outputs(lowered, arguments))
 
+    def held(self, lowered: FunctionView, evaluator: Evaluator, arguments: Sequence[Held]) -> list[Held]:
+        """``evaluated``, with what values carry along with residues."""
+        with self._limited(evaluator):
+            return evaluator.region(lowered, arguments, {})
+
+    @contextlib.contextmanager
+    def _limited(self, evaluator: Evaluator) -> Iterator[None]:
         def tick() -> None:
             if time.monotonic() > self.deadline:
                 reason = f"{self.subject} was not identified within {MOST_SECONDS:g} s"
@@ -143,7 +154,7 @@ class Evaluation:
 
         evaluator.tick = tick
         try:
-            return same_draws(evaluator.outputs(lowered, arguments))
+            yield
         except NoExactMeaning as error:
             reason = f"{self.subject} has no exact meaning: {error}"
             raise Refusal(Ground.NO_EXACT_MEANING, reason) from error
@@ -154,24 +165,69 @@ def not_computed(nodes: Sequence[Node], environment: Collection[Value]) -> list[
     return [node for node in nodes if not all(value in environment for value in node.results)]
 
 
-def elements_at_once(function: FunctionView, prepared: Prepared) -> int:
+_VIEWS = (ops.BROADCAST_IN_DIM, ops.RESHAPE)
+"""Ops whose results are views in evaluation."""
+
+
+_TOGETHER = 4
+"""The draws that can be evaluated together where a program is evaluated in two parts, at least."""
+
+
+def in_two_parts(
+    function: FunctionView, changing: Sequence[Value], prepared: Prepared
+) -> tuple[FunctionView, FunctionView, int]:
+    """What of ``function`` is the same for all values of the arguments ``changing``, and the rest.
+
+    The arguments of the rest are those of the function, then the results of the first part. The number is that of the
+    elements that either holds at once of one draw. Constants, and views of values of the first part that the rest alone
+    reads, are computed in the rest. The first part is empty where all arguments change, or where its results need too
+    much memory.
+    """
+    changed, constant = reached(function, changing), set[Value]()
+    for node in function.nodes:
+        if not node.op.control_flow and constant.issuperset(reads(node)):
+            constant.update(node.results)
+    first, second = list[Node](), list[Node]()
+    by_first, by_second = set[Value](), set(function.returns)
+    for node in reversed(function.nodes):
+        here, later = not by_first.isdisjoint(node.results), not by_second.isdisjoint(node.results)
+        if constant.issuperset(node.results):
+            is_first, is_second = here, later
+        else:
+            is_second = not changed.isdisjoint(node.results) or (later and not here and node.op in _VIEWS)
+            is_first = not is_second
+        for nodes, read in [(first, by_first)] * is_first + [(second, by_second)] * is_second:
+            nodes.append(node)
+            read.update(reads(node))
+    shared = tuple(v for node in first[::-1] for v in node.results if v in by_second and v not in constant)
+    same = replace(function, nodes=first[::-1], returns=shared)
+    rest = replace(function, arguments=(*function.arguments, *shared), nodes=second[::-1])
+    size = max(elements_at_once(same, prepared), elements_at_once(rest, prepared, keeps_arguments=True))
+    if not shared or size > AT_ONCE // _TOGETHER:
+        return replace(function, nodes=[], returns=()), function, elements_at_once(function, prepared)
+    return same, rest, size
+
+
+def elements_at_once(function: FunctionView, prepared: Prepared, keeps_arguments: bool = False) -> int:
     """The peak number of elements of live values of ``function``, without those inside its loops.
 
-    A broadcast is a view in evaluation: it counts as its operand, which it keeps.
+    A broadcast is a view in evaluation: it counts as its operand, which it keeps. ``keeps_arguments``: they are read
+    again when it ends.
     """
 
     def held(value: Value) -> int:
         node = value.producer
-        kept = node.operands[0] if node is not None and node.op is ops.BROADCAST_IN_DIM else value
-        return math.prod(kept.type.shape)
+        source = node.operands[0] if node is not None and node.op is ops.BROADCAST_IN_DIM else value
+        return math.prod(source.type.shape)
 
     def elements(values: Iterable[Value]) -> int:
         return sum(map(held, values))
 
     units, dying = prepared.units_of(function, fuses=True)
     most = alive = elements(function.arguments)
+    kept = function.arguments if keeps_arguments else ()
     for unit in units:
         alive += elements(unit.results)
         most = max(most, alive)
-        alive -= elements(dying.get(unit, ()))
+        alive -= elements(value for value in dying.get(unit, ()) if value not in kept)
     return most

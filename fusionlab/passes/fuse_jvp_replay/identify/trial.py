@@ -163,9 +163,10 @@ class ProductTrial(Evaluation):
                     inner = self._one_trip(place, environment, [cut.value for cut in own], d, e, u, v)
                     found |= {cut: inner[cut.value] for cut in own}
             directions = (d, e, d + e) if self.has_rows else (d,)
-            forms = [
-                along(self, given, self.outputs, self.cone, stopped, options, direction) for direction in directions
-            ]
+            replaced = reached(self.flat, self.constants)
+            known = {value: array for value, array in environment.items() if value not in replaced}
+            pushed = functools.partial(along, self, given, self.outputs, self.cone, stopped, options, known=known)
+            forms = [pushed(direction) for direction in directions]
             values, _, slopes = forms[0]
             seconds = [lap for _, laps, _ in forms for lap in laps]
             slopes = [*slopes, *(forms[1][2] if self.has_rows else ())]
