@@ -8,6 +8,7 @@ from jax import lax
 from jax.experimental import jet
 
 from fusionlab.equivalence.exact.evaluation import Evaluator, Prepared
+from fusionlab.equivalence.exact.field import PrimeField, primes
 from fusionlab.hlo import lowering
 from fusionlab.hlo.program import Program
 from fusionlab.hlo.view import view_of
@@ -427,3 +428,24 @@ def test_outputs_that_are_too_large_together_are_tried_apart(lowered, monkeypatc
     monkeypatch.setattr(evaluating, "MOST_ELEMENTS", together - 1)
     found = run_pipeline(program, parse_pipeline("fuse-jvp-replay"), Setting())
     assert any(isinstance(event, Applied) and "Laplacian" in event.what for event in found.events), found.events
+
+
+def test_what_directions_do_not_reach_is_evaluated_apart(lowered, monkeypatch):
+    """The function in two parts is the function; it stays whole where the first part's results need too much memory."""
+
+    def function(x, d):
+        return jnp.tanh(x[:, None] * np.arange(3.0, dtype=np.float32)) * d, jnp.exp(x).sum(), d + 1
+
+    flat = view_of(lowered(function, np.ones(4, np.float32), np.ones(3, np.float32)).parse())
+    evaluator = Evaluator(PrimeField(primes(1)[0], (0, 1)))
+    arguments = evaluator.drawn_arguments(flat)
+    same, rest, _ = evaluating.in_two_parts(flat, flat.arguments[1:], Prepared())
+    assert {"stablehlo.tanh", "stablehlo.exponential"} <= {node.name for node in same.nodes}
+    assert not {"stablehlo.tanh", "stablehlo.exponential"} & {node.name for node in rest.nodes}
+    found = evaluator.outputs(rest, [*arguments, *evaluator.region(same, arguments, {})])
+    for ours, whole in zip(found, evaluator.outputs(flat, arguments), strict=True):
+        np.testing.assert_array_equal(ours, whole)
+    monkeypatch.setattr(evaluating, "AT_ONCE", 1)
+    same, rest, _ = evaluating.in_two_parts(flat, flat.arguments[1:], Prepared())
+    assert not same.nodes
+    assert rest is flat
