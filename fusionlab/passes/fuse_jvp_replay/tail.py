@@ -24,11 +24,12 @@ from fusionlab.passes.fuse_jvp_replay.identify.cuts import Cut
 from fusionlab.passes.fuse_jvp_replay.identify.degrees import degrees, degrees_of
 
 _TRANSPOSED = (
-    ops.ADD, ops.BROADCAST_IN_DIM, ops.CONCATENATE, ops.CONVERT, ops.DIVIDE, ops.DOT_GENERAL, ops.DYNAMIC_SLICE,
-    ops.GATHER, ops.MULTIPLY, ops.NEGATE, ops.PAD, ops.REDUCE, ops.RESHAPE, ops.REVERSE, ops.SLICE, ops.SUBTRACT,
-    ops.TRANSPOSE,
+    ops.ADD, ops.BROADCAST_IN_DIM, ops.CONCATENATE, ops.CONVERT, ops.DIVIDE, ops.DOT_GENERAL, ops.MULTIPLY,
+    ops.NEGATE, ops.REDUCE, ops.RESHAPE, ops.REVERSE, ops.SUBTRACT, ops.TRANSPOSE,
 )  # fmt: skip
-"""Ops that have a transpose."""
+"""Ops that have a transpose, and take all elements of their operands."""
+_LEAVING_OUT = (ops.DYNAMIC_SLICE, ops.GATHER, ops.PAD, ops.SELECT, ops.SLICE)
+"""Ops that have a transpose, and may leave elements out."""
 _PRODUCTS = (ops.DIVIDE, ops.DOT_GENERAL, ops.MULTIPLY)
 
 
@@ -114,21 +115,42 @@ class Tail:
     def has_transpose(self) -> bool:
         """True if it is affine and real, and its transpose is defined where it is itself.
 
-            select(p, a h, 0)      where a is undefined, p selects 0; its transpose a select(p, t, 0) has 0 times a
+            slice(a h)[0]          its transpose a pad(t) has a 0 times each factor that the slice leaves out
+            a h, b h               of two targets, that of one has a 0 times the other's factors
 
-        So no loops, and selections only where all factors are constants.
+        So nothing is left out of what other factors than constants multiply, and these have one target. Loops without
+        products are none of its ops.
         """
-        of = self._degrees
-        nodes = [node for node in self.every_node(()) if any(value in of for value in reads(node))]
+        nodes = [node for node in self.every_node(()) if any(value in self._degrees for value in reads(node))]
         if not self.is_affine or any(value.dtype not in ops.FLOATS for node in nodes for value in node.results):
             return False
-        if any(node.op is ops.SELECT for node in nodes):
-            factors = (v for node in nodes if node.op in _PRODUCTS for v in node.operands if v not in of)
-            return all(node.op in (*_TRANSPOSED, ops.SELECT) for node in nodes) and all(
-                constant_behind(factor, (ops.BROADCAST_IN_DIM, ops.CONVERT, ops.RESHAPE)) is not None
-                for factor in factors
-            )
-        return all(node.op in _TRANSPOSED for node in nodes)
+        if any(node.op not in (*_TRANSPOSED, *_LEAVING_OUT) for node in nodes):
+            return False
+        return not self._scaled or (
+            len(self.targets) == 1
+            and not any(node.op in _LEAVING_OUT and not self._scaled.isdisjoint(reads(node)) for node in nodes)
+        )
+
+    @cached_property
+    def _scaled(self) -> set[Value]:
+        """What is computed from products times other factors than constants."""
+        found: set[Value] = set()
+        for node in self.nodes:
+            loop = self.loops.get(node)
+            if loop is not None:
+                found.update(inner for inner, outer in loop.unchanged.items() if outer in found)
+            for each in [node] if loop is None else self.inside[node]:
+                if not found.isdisjoint(reads(each)) or self._has_factor(each):
+                    found.update(each.results)
+                    found.update(node.results)
+        return found
+
+    def _has_factor(self, node: Node) -> bool:
+        if node.op not in _PRODUCTS or not any(value in self._degrees for value in node.operands):
+            return False
+        moved = (ops.BROADCAST_IN_DIM, ops.CONVERT, ops.RESHAPE)
+        factors = (value for value in node.operands if value not in self._degrees)
+        return any(constant_behind(value, moved) is None for value in factors)
 
     @cached_property
     def _degrees(self) -> dict[Value, int]:

@@ -39,6 +39,24 @@ def halves(x):
     return lax.fori_loop(0, 4, lambda k, total: total + diagonal[k], 0.0) + 2 * diagonal[4:].sum()
 
 
+def two_sums(x):
+    """Two sums of one loop, of which one has a factor that is undefined where two electrons meet."""
+    push, eye = pushed(smooth, WEIGHTS, x)
+    once, again = jnp.sin(x[0, 0]), 1 / ((x[0] - x[1]) ** 2).sum()
+
+    def trip(k, sums):
+        second = push(eye[k])[k]
+        return sums[0] + once * second, sums[1] + again * second
+
+    return lax.fori_loop(0, N, trip, (0.0, 0.0))
+
+
+def left_out(x):
+    """Weights of two kinds, of which a slice leaves out the one that is undefined where two electrons meet."""
+    factors = jnp.stack([jnp.sin(x[0, 0]), 1 / ((x[0] - x[1]) ** 2).sum()])
+    return (jnp.diagonal(hessian(x))[:, None] * factors)[:, 0].sum()
+
+
 WITH_TRANSPOSE = {
     "trace": lambda x: jnp.trace(hessian(x)),
     "masses": lambda x: jnp.trace(hessian(x) * MASSES),
@@ -54,6 +72,8 @@ WITHOUT = {
     "diagonal": lambda x: jnp.diag(hessian(x)) @ MASSES,  # JAX makes a branch of it
     "selected": lambda x: jnp.where(np.arange(N) % 2, jnp.log(x[0, 0] ** 2) * jnp.diag(hessian(x)), 0).sum(),
     "a channel of each electron": lambda x: jnp.diag(hessian(x)).reshape(x.shape).sum(-1),
+    "two sums of a loop": two_sums,
+    "factors that are left out": left_out,
     "complex": lambda x: (1 + 2j) * jnp.trace(hessian(x)),
 }
 

@@ -117,9 +117,8 @@ class Evaluation:
             yield part, [Drawn(array[at : at + some]) for array in arrays]
 
     def batches_at_equal_inputs(
-        self, lowered: FunctionView, inputs: Sequence[Value],
-        size: int | None = None,
-    ) -> Iterator[tuple[PrimeField, list[Drawn]]]:  # fmt: skip
+        self, lowered: FunctionView, inputs: Sequence[Value], size: int | None = None
+    ) -> Iterator[tuple[PrimeField, list[Drawn]]]:
         """As ``batches``, with equal values among the ``inputs``, the first arguments, where 1 / 0 is undefined.
 
         Each tie comes with each kind of integers, where the program has integers as arguments.
@@ -167,8 +166,6 @@ def not_computed(nodes: Sequence[Node], environment: Collection[Value]) -> list[
 
 _VIEWS = (ops.BROADCAST_IN_DIM, ops.RESHAPE)
 """Ops whose results are views in evaluation."""
-
-
 _TOGETHER = 4
 """The draws that can be evaluated together where a program is evaluated in two parts, at least."""
 
@@ -176,12 +173,12 @@ _TOGETHER = 4
 def in_two_parts(
     function: FunctionView, changing: Sequence[Value], prepared: Prepared
 ) -> tuple[FunctionView, FunctionView, int]:
-    """What of ``function`` is the same for all values of the arguments ``changing``, and the rest.
+    """What of ``function`` is the same for all values of the arguments ``changing``, the rest, and the elements of one
+    draw that either holds at once.
 
-    The arguments of the rest are those of the function, then the results of the first part. The number is that of the
-    elements that either holds at once of one draw. Constants, and views of values of the first part that the rest alone
-    reads, are computed in the rest. The first part is empty where all arguments change, or where its results need too
-    much memory.
+    The rest has the arguments of the function, then the results of the first part. It computes constants itself, and
+    views that it alone reads. The first part is empty where all arguments change, or where its results need too much
+    memory.
     """
     changed, constant = reached(function, changing), set[Value]()
     for node in function.nodes:
@@ -225,7 +222,7 @@ def elements_at_once(function: FunctionView, prepared: Prepared, keeps_arguments
 
     units, dying = prepared.units_of(function, fuses=True)
     most = alive = elements(function.arguments)
-    kept = function.arguments if keeps_arguments else ()
+    kept = set(function.arguments) if keeps_arguments else set[Value]()
     for unit in units:
         alive += elements(unit.results)
         most = max(most, alive)
