@@ -22,6 +22,9 @@ from fusionlab.equivalence.tolerances import (
 )
 from fusionlab.equivalence.verdict import OutputError
 
+_NEAR = 0.1
+"""The share of truth by which the rewritten program may be off where the original has no number (4 % was seen)."""
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -104,10 +107,12 @@ def _errors_and_tolerances(columns: Columns) -> tuple[np.ndarray, np.ndarray, np
 
 
 def _without_a_number(columns: Columns) -> np.ndarray:
-    """True where the original is NaN in its own dtype alone and the rewritten program is finite: the original has lost
-    more than the rewritten program can, which float64 judges there."""
+    """True where the original is NaN in its own dtype alone, and the rewritten program is near truth: the original has
+    lost more than the rewritten program, which float64 judges there."""
     truth, original, rewritten = columns.truth, columns.original, columns.rewritten
-    return np.asarray(np.isnan(original) & np.isfinite(truth) & np.isfinite(rewritten))
+    with np.errstate(invalid="ignore", over="ignore"):
+        near = np.abs(rewritten.astype(truth.dtype) - truth) <= _NEAR * np.abs(truth)
+    return np.asarray(np.isnan(original) & np.isfinite(truth) & near)
 
 
 def needs_more_roundings(columns: Columns) -> bool:

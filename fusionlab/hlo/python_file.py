@@ -211,23 +211,38 @@ def _arguments(function: PythonFunction, shapes: Sequence[str]) -> tuple[Any, ..
         examples = getattr(function.value, EXAMPLES, getattr(function.module, EXAMPLES, _ABSENT))
         args, origin = () if examples is _ABSENT else _examples(function, examples), EXAMPLES
         if examples is _ABSENT and signature is not None and _takes_some(signature):
+            takes = f"{function.reference}: takes {_with_short_types(signature)}"
             raise InputError(
-                f"{function.reference}: takes {_told(signature)}; name their shapes, as --args 'f32[8,3] i32[]', or "
-                f"write {EXAMPLES} = (...) in the file"
+                f"{takes}; name their shapes, as --args 'f32[8,3] i32[]', or write {EXAMPLES} = (...) in the file"
             )
     try:
         if signature is not None:
             signature.bind(*args)
     except TypeError as error:
         count = f"{len(args)} argument{'' if len(args) == 1 else 's'}"
-        takes = f"{function.reference}: takes {_told(signature)}"
+        takes = f"{function.reference}: takes {_with_short_types(signature)}"
         raise InputError(f"{takes}, and {origin} has {count}: {error}") from None
     return args
 
 
-def _told(signature: inspect.Signature | None) -> str:
-    """The signature without the modules of its types: ``(x: Array)``."""
-    return re.sub(r"(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])", "", str(signature))
+class _Name(str):
+    """A type by its last name, as a signature prints it."""
+
+    __repr__ = str.__str__
+
+
+def _named(annotation: Any) -> Any:
+    """``annotation`` without the modules of its types: ``Array`` for ``jax.jaxlib._jax.Array``."""
+    if annotation is inspect.Signature.empty:
+        return annotation
+    return _Name(re.sub(r"(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])", "", inspect.formatannotation(annotation)))
+
+
+def _with_short_types(signature: inspect.Signature | None) -> inspect.Signature | None:
+    if signature is None:
+        return None
+    parameters = [one.replace(annotation=_named(one.annotation)) for one in signature.parameters.values()]
+    return signature.replace(parameters=parameters, return_annotation=_named(signature.return_annotation))
 
 
 def _takes_some(signature: inspect.Signature) -> bool:

@@ -7,17 +7,22 @@ is recognised. Results of loops and branches, and of ops with an effect, have nu
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from collections.abc import Callable, Hashable, Mapping
 
 from jaxlib.mlir import ir
 
 from fusionlab.hlo import ops
 from fusionlab.hlo.loops import has_effect
-from fusionlab.hlo.view import FunctionView, Node, Region, Value, view_of
+from fusionlab.hlo.view import FunctionView, Node, Region, Value, reads, view_of
 
-_MOST_CHANGING = 16
-"""A loop that changes more of what it carries has numbers of its own: the trips that are followed grow with them."""
+_MOST_TOGETHER = 16
+"""A value that a loop computes from more of what it changes has numbers of its own: the trips that are followed grow
+with them."""
+_MOST_PASSES = 1000
+"""A loop in loops whose body would be numbered more often has numbers of its own."""
 
 
 class ValueNumbers(dict[Value, int]):
@@ -25,25 +30,28 @@ class ValueNumbers(dict[Value, int]):
 
     With ``through_reshapes``, a value that is reshaped and reshaped back keeps its number. With ``equal_loops``, so do
     values that loops carry from equal starts by equal updates while equal conditions hold, whatever else they carry
-    (tangents). What two loops carry is followed through as many trips as both change values: values that are computed
-    alike in each of these are so in all (Moore's refinement of states: a trip that tells no two of them apart is the
-    last that could). A shorter prefix would not do: a delay line gives another number only when its end is reached.
+    (tangents). They are followed through 1 + 2 n trips, where n is the most changing values that an update depends on:
+    what is computed alike in each of these trips is so in all, by Moore's refinement of states. Each trip that tells
+    values of two loops apart splits a class of at most 2 n, and the first that does not is the last that could. Three
+    trips would not do: a delay line gives another number only when its end is reached.
     """
 
     def __init__(self, flat: Region, *, through_reshapes: bool = False, equal_loops: bool = False) -> None:
         super().__init__()
-        self._through_reshapes, self._equal_loops = through_reshapes, equal_loops
+        self._through_reshapes = through_reshapes
         self._reshaped: dict[int, tuple[int, Hashable]] = {}
         self._fresh = itertools.count()
         self._known: dict[Hashable, int] = {}
-        loops = [node for node in flat.walk() if equal_loops and self._may_equal_another(node)]
-        self._trips = 1 + 2 * max((_changing(loop).count(True) for loop in loops), default=0)
+        loops = (node for node in flat.walk() if node.op is ops.WHILE and not has_effect(node)) if equal_loops else ()
+        self._together = {loop: _together(loop) for loop in loops}
+        counts = (count for each in self._together.values() for count in each if count <= _MOST_TOGETHER)
+        self._trips, self._level = 1 + 2 * max(counts, default=0), 0
         self.update((value, next(self._fresh)) for value in flat.arguments)
         self._number(flat.nodes)
 
     def _number(self, nodes: list[Node]) -> None:
         for node in nodes:
-            if self._equal_loops and self._may_equal_another(node):
+            if node in self._together and self._trips ** (self._level + 1) <= _MOST_PASSES:
                 self._number_loop(node)
                 continue
             if node.op.control_flow or has_effect(node):
@@ -79,22 +87,27 @@ class ValueNumbers(dict[Value, int]):
                 self[argument] = self[node.operands[at]] if unchanged else next(self._fresh)
             self._number(region.nodes)
 
-    def _may_equal_another(self, node: Node) -> bool:
-        return node.op is ops.WHILE and not has_effect(node) and _changing(node).count(True) <= _MOST_CHANGING
-
     def _number_loop(self, node: Node) -> None:
-        """Number what ``node`` carries by its start, and by its update and the condition in trip after trip."""
+        """Number what ``node`` carries by its start, and by its update and the condition in trip after trip.
+
+        Starts are those of loops in as many loops: of loops around one another, trips are not the same.
+        """
         condition, body = node.regions
-        changing = _changing(node)
+        together = self._together[node]
         starts = [self[value] for value in node.operands]
-        keys: list[Hashable] = [("carried", start) for start in starts]
+        keys: list[Hashable] = [("carried", self._level, start) for start in starts]
+        self._level += 1
         for _ in range(self._trips):
-            numbers = [self._numbered(key) if new else s for s, new, key in zip(starts, changing, keys, strict=True)]
+            numbers = [
+                start if not count else self._numbered(key) if count <= _MOST_TOGETHER else next(self._fresh)
+                for start, count, key in zip(starts, together, keys, strict=True)
+            ]
             for region in (condition, body):
                 self.update(zip(region.arguments, numbers, strict=True))
                 self._number(region.nodes)
             goes_on = self[condition.returns[0]]
             keys = [("carried", n, self[value], goes_on) for n, value in zip(numbers, body.returns, strict=True)]
+        self._level -= 1
         self.update((value, self._numbered(("ended", key))) for value, key in zip(node.results, keys, strict=True))
 
     def _key(self, node: Node) -> Hashable:
@@ -110,10 +123,30 @@ class ValueNumbers(dict[Value, int]):
         )
 
 
-def _changing(loop: Node) -> list[bool]:
-    """Of each value that ``loop`` carries, whether a trip may change it."""
-    body = loop.regions[1]
-    return [returned is not argument for returned, argument in zip(body.returns, body.arguments, strict=True)]
+def _together(loop: Node) -> list[int]:
+    """Of each value that ``loop`` carries, the number of changing ones that it is computed from in some trip, or that
+    end the loop; 0 if no trip changes it."""
+    condition, body = loop.regions
+    changing = [new is not old for new, old in zip(body.returns, body.arguments, strict=True)]
+
+    def sources(region: Region) -> dict[Value, int]:
+        found = {value: new << i for i, (value, new) in enumerate(zip(region.arguments, changing, strict=True))}
+        for node in region.nodes:
+            of = functools.reduce(operator.or_, (found.get(value, 0) for value in reads(node)), 0)
+            found.update(dict.fromkeys(node.results, of))
+        return found
+
+    ends = sources(condition).get(condition.returns[0], 0)
+    of_body = sources(body)
+    closure = [
+        of_body.get(value, 0) | ends | new << i
+        for i, (value, new) in enumerate(zip(body.returns, changing, strict=True))
+    ]
+    for _ in closure:
+        closure = [
+            functools.reduce(operator.or_, (c for i, c in enumerate(closure) if own >> i & 1), own) for own in closure
+        ]
+    return [own.bit_count() if new else 0 for own, new in zip(closure, changing, strict=True)]
 
 
 def _type_of(value: Value) -> Hashable:

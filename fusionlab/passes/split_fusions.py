@@ -79,6 +79,8 @@ class SplitFusions(Pass):
         chosen: tuple[int, ...] = ()
         made: list[KernelFigures] = []
         groups = _groups(before.overfused, _held_ones(program))[: self.most]
+        if not groups:
+            raise Refusal(Ground.NO_GAIN, "no value that a kernel computes again is one that a barrier can hold")
         for group in groups:
             tried = tuple(sorted({*chosen, *group}))
             made.append(found := setting.kernels(split(marked(program), tried)))
@@ -97,8 +99,7 @@ class SplitFusions(Pass):
         return (
             f"by model the best takes {best.model_us / before.model_us:.3f} of the time (allowed: {most:.3g}), "
             f"{best.peak_bytes / max(before.peak_bytes, 1):.3f} of the memory (allowed: {1 + self.memory:g}) and "
-            f"{counted(best.dynamic_launches - before.dynamic_launches, 'launch', 'launches')} more "
-            f"(allowed: {self.launches})"
+            f"{best.dynamic_launches - before.dynamic_launches:+,} launches (allowed: +{self.launches})"
         )
 
     def _pays(self, before: KernelFigures, now: KernelFigures, found: KernelFigures) -> bool:

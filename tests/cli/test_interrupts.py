@@ -114,7 +114,8 @@ def started(body, folder):
         try:
             yield process
         finally:
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_ctrl_c_ends_a_command_whose_stderr_nobody_reads(tmp_path):

@@ -70,7 +70,7 @@ SIGNS, ONE_WRONG, EXACT = [1.0, -1.0, 1.0, -1.0], [1.0, -1.0, -1.0, -1.0], [1.0,
 OVERFLOWN = [1.5, 1e39], [1.5, np.inf]
 """Where the original overflows in float32 and truth does not, the rewritten program may as well."""
 LOST = [1.0, 2.0], [1.0, np.nan]
-"""Where the original has no number in float32 and truth has one, float64 judges."""
+"""Where the original has no number in float32 and truth has one, float64 judges what is near truth."""
 RIGHT = {
     "the original loses as much": (EXACT, [1.0, 2.1, 3.0], [1.3, 2.0, 3.0]),
     "a rounding": (EXACT, EXACT, [1.0, 2.0, 3.0000002]),
@@ -80,7 +80,7 @@ RIGHT = {
     "a sum that happens to be whole": ([1.0] * 3, [1.0] * 3, [1, 1, 1.0000001], [1, 1, 1.0000000000000002]),
     "NaN": ([1.0, np.nan], [1.0, np.nan], [1.0, np.nan]),
     "overflown": (*OVERFLOWN, [1.5, np.inf]),
-    "NaN in float32 alone, then a number": (*LOST, [1.0, 2.5]),
+    "NaN in float32 alone, then near truth": (*LOST, [1.0, 2.1]),
 }
 WRONG = {
     "more than the original loses": (EXACT, EXACT, [1.3, 2.0, 3.0]),
@@ -92,7 +92,8 @@ WRONG = {
     "no sign": (SIGNS, SIGNS, [1.0, -1.0, 1.0, np.nan]),
     "the sign of a sum that happens to be whole": ([1.0] * 3, [1.0] * 3, [1.0, 1.0, -1.0]),
     "never finite but here": ([np.nan, np.inf], [np.nan, np.inf], [1.0, np.inf]),
-    "NaN in float32 alone, then infinite": (*LOST, [1.0, np.inf]),
+    **{f"NaN in float32 alone, then {wrong}": (*LOST, [1.0, wrong]) for wrong in (np.inf, 2.5, 1e30)},
+    "a sign that is NaN in float32 alone": ([1.0, -1.0], [1.0, np.nan], [1.0, 1.0]),
     "NaN in float32 alone, and wrong in float64": (*LOST, [1.0, 2.0], [1.0, 2.1]),
     **{f"infinite, then {wrong}": ([1, np.inf], [1, np.inf], [1, wrong]) for wrong in (7, -np.inf, np.nan)},
     **{f"overflown, then {wrong}": (*OVERFLOWN, [1.5, wrong]) for wrong in (np.nan, -np.inf, 3.0)},

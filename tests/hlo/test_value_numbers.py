@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+from fusionlab.hlo import ops
 from fusionlab.hlo.program import program_view
 from fusionlab.hlo.value_numbers import ValueNumbers
 
@@ -48,6 +49,36 @@ def test_what_is_carried_beside_makes_no_difference(lowered, states):
     assert first == second
 
 
-def test_a_loop_that_changes_many_values_has_numbers_of_its_own(lowered):
-    first, second = numbers_of(lowered, *[lambda x, trips: delayed(x, trips, jnp.sin, 17)] * 2)
+@pytest.mark.parametrize(("states", "equal"), [(14, True), (16, False)])
+def test_a_value_that_is_made_of_many_has_numbers_of_its_own(lowered, states, equal):
+    """The counter ends the loop, and the states depend on one another: they are one more than 14."""
+    first, second = numbers_of(lowered, *[lambda x, trips: delayed(x, trips, jnp.sin, states)] * 2)
+    assert (first == second) == equal
+
+
+def test_loops_inside_of_loops_are_told_from_those_around_them(lowered):
+    """Both count from the same start by the same step to the same end: i < j is not i < i."""
+
+    def counted(x, trips, compare):
+        def around(i, total):
+            return lax.fori_loop(0, trips, lambda j, inner: inner + jnp.where(compare(i, j), x, 0), total)
+
+        return lax.fori_loop(0, trips, around, x)
+
+    def predicates(*compares):
+        view = program_view(lowered(lambda x, trips: [counted(x, trips, each) for each in compares], X, TRIPS))
+        numbers = ValueNumbers(view, equal_loops=True)
+        return [numbers[node.operands[0]] for node in view.walk() if node.op is ops.SELECT]
+
+    first, second = predicates(lambda i, j: i < j, lambda i, j: i < i)
+    assert first != second
+    first, second = predicates(*[lambda i, j: i < j] * 2)
+    assert first == second
+
+
+def test_loops_that_end_otherwise_are_told_apart(lowered):
+    def ending(last):
+        return lambda x, trips: lax.fori_loop(0, trips - last, lambda k, y: jnp.sin(y), x)
+
+    first, second = numbers_of(lowered, ending(0), ending(1))
     assert first != second

@@ -57,7 +57,7 @@ def test_what_the_model_names_is_split(program):
         (KernelFigures(998.0, 100, 4, ()), "0.998 of the time (allowed: 0.833)"),
         (KernelFigures(960.0, 100, 4, (), pair_error=0.2), "0.960 of the time (allowed: 0.833)"),
         (KernelFigures(600.0, 106, 4, ()), "1.060 of the memory (allowed: 1.05)"),
-        (KernelFigures(600.0, 100, 10, ()), "7 launches more (allowed: 6)"),
+        (KernelFigures(600.0, 100, 10, ()), "+7 launches (allowed: +6)"),
     ],
     ids=["no gain", "less than the error of a pair", "more memory", "many launches"],
 )
@@ -72,6 +72,12 @@ def test_a_split_that_does_not_pay_is_left_out(program, after, said):
 def test_nothing_is_tried_where_no_kernel_computes_again(program):
     result = SplitFusions().run(program, setting(1000.0, KernelFigures(1.0, 1, 1, ())))
     assert "no kernel that would gain" in result.events[0].reason
+
+
+def test_a_value_that_no_barrier_can_hold_is_said(program):
+    found = Overfused("k", "reduce_sum", ("jit(joined)/reduce_sum",), 50.0)
+    result = SplitFusions().run(program, setting(1000.0, KernelFigures(1.0, 1, 1, ()), found))
+    assert "no value that a kernel computes again is one that a barrier can hold" in result.events[0].reason
 
 
 @pytest.mark.parametrize(

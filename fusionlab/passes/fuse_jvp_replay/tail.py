@@ -118,16 +118,18 @@ class Tail:
             slice(a h)[0]          its transpose a pad(t) has a 0 times each factor that the slice leaves out
             a h, b h               of two targets, that of one has a 0 times the other's factors
 
-        So nothing is left out of what other factors than constants multiply, and these have one target. Loops without
-        products are none of its ops.
+        So nothing is left out of what other factors than constants multiply, and these have one target. A loop leaves
+        out what its trips write over in a stack. A loop without cuts has no transpose.
         """
         nodes = [node for node in self.every_node(()) if any(value in self._degrees for value in reads(node))]
         if not self.is_affine or any(value.dtype not in ops.FLOATS for node in nodes for value in node.results):
             return False
         if any(node.op not in (*_TRANSPOSED, *_LEAVING_OUT) for node in nodes):
             return False
+        stacks = (loop.node.operands[i] for loop in self.loops.values() for i in loop.indices(Stacked))
         return not self._scaled or (
             len(self.targets) == 1
+            and self._scaled.isdisjoint(stacks)
             and not any(node.op in _LEAVING_OUT and not self._scaled.isdisjoint(reads(node)) for node in nodes)
         )
 
@@ -142,15 +144,17 @@ class Tail:
             for each in [node] if loop is None else self.inside[node]:
                 if not found.isdisjoint(reads(each)) or self._has_factor(each):
                     found.update(each.results)
-                    found.update(node.results)
+            for i, role in enumerate(loop.roles if loop is not None else ()):
+                if not found.isdisjoint((*accumulated_by(role), node.operands[i])):
+                    found.add(node.results[i])
         return found
 
     def _has_factor(self, node: Node) -> bool:
         if node.op not in _PRODUCTS or not any(value in self._degrees for value in node.operands):
             return False
         moved = (ops.BROADCAST_IN_DIM, ops.CONVERT, ops.RESHAPE)
-        factors = (value for value in node.operands if value not in self._degrees)
-        return any(constant_behind(value, moved) is None for value in factors)
+        arrays = [constant_behind(value, moved) for value in node.operands if value not in self._degrees]
+        return any(a is None or not np.isfinite(a).all() or (node.op is ops.DIVIDE and not a.all()) for a in arrays)
 
     @cached_property
     def _degrees(self) -> dict[Value, int]:
