@@ -418,6 +418,13 @@ def test_the_table_of_errors_is_that_of_its_record(module, name):
     assert script.table(rows, script.COMPARISONS["folx"]) == (root / f"studies/{name}.md").read_text()
 
 
+def test_the_table_of_three_products_is_that_of_its_record(module):
+    root, script = FOLDER.parent, module("float32_accuracy")
+    rows = json.loads((root / "studies/float32-accuracy-tf32x3.json").read_text())["rows"]
+    said = (root / "studies/float32-accuracy-tf32x3.md").read_text()
+    assert script.table(rows, script.COMPARISONS["tf32x3"]) == said
+
+
 def test_the_table_of_three_products_marks_what_is_over_the_bound(module):
     script = module("float32_accuracy")
     compared = script.COMPARISONS["tf32x3"]
