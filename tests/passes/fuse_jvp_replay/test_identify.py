@@ -449,3 +449,24 @@ def test_what_directions_do_not_reach_is_evaluated_apart(lowered, monkeypatch):
     same, rest, _ = evaluating.in_two_parts(flat, flat.arguments[1:], Prepared())
     assert not same.nodes
     assert rest is flat
+
+
+def test_a_loop_that_directions_reach_in_part_is_evaluated_with_them(lowered):
+    """What one of its results leads to is evaluated there, too, though no direction reaches it."""
+
+    def function(x, d):
+        def trip(k, carried):
+            y, tangent = carried
+            return jnp.sin(y), tangent * jnp.cos(y)
+
+        y, tangent = lax.fori_loop(0, 2, trip, (x, d))
+        return jnp.exp(y), tangent, jnp.exp(2 * x)
+
+    flat = view_of(lowered(function, *[np.ones(4, np.float32)] * 2).parse())
+    evaluator = Evaluator(PrimeField(primes(1)[0], (0, 1)))
+    arguments = evaluator.drawn_arguments(flat)
+    same, rest, _ = evaluating.in_two_parts(flat, flat.arguments[1:], Prepared())
+    assert [node.name for node in same.nodes if node.name == "stablehlo.exponential"] == ["stablehlo.exponential"]
+    found = evaluator.outputs(rest, [*arguments, *evaluator.region(same, arguments, {})])
+    for ours, whole in zip(found, evaluator.outputs(flat, arguments), strict=True):
+        np.testing.assert_array_equal(ours, whole)

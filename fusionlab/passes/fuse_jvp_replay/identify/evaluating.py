@@ -180,8 +180,10 @@ def in_two_parts(
     views that it alone reads. The first part is empty where all arguments change, or where its results need too much
     memory.
     """
-    changed, constant = reached(function, changing), set[Value]()
+    changed, constant = set(reached(function, changing)), set[Value]()
     for node in function.nodes:
+        if not changed.isdisjoint((*node.results, *reads(node))):
+            changed.update(node.results)  # of a loop all that it carries, and what follows from that
         if not node.op.control_flow and constant.issuperset(reads(node)):
             constant.update(node.results)
     first, second = list[Node](), list[Node]()
