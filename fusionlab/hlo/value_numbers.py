@@ -45,13 +45,14 @@ class ValueNumbers(dict[Value, int]):
         loops = (node for node in flat.walk() if node.op is ops.WHILE and not has_effect(node)) if equal_loops else ()
         self._together = {loop: _together(loop) for loop in loops}
         counts = (count for each in self._together.values() for count in each if count <= _MOST_TOGETHER)
-        self._trips, self._level = 1 + 2 * max(counts, default=0), 0
+        self._trips = 1 + 2 * max(counts, default=0)
+        self._around: list[set[int]] = []
         self.update((value, next(self._fresh)) for value in flat.arguments)
         self._number(flat.nodes)
 
     def _number(self, nodes: list[Node]) -> None:
         for node in nodes:
-            if node in self._together and self._trips ** (self._level + 1) <= _MOST_PASSES:
+            if node in self._together and self._trips ** (len(self._around) + 1) <= _MOST_PASSES:
                 self._number_loop(node)
                 continue
             if node.op.control_flow or has_effect(node):
@@ -90,25 +91,35 @@ class ValueNumbers(dict[Value, int]):
     def _number_loop(self, node: Node) -> None:
         """Number what ``node`` carries by its start, and by its update and the condition in trip after trip.
 
-        Starts are those of loops in as many loops: of loops around one another, trips are not the same.
+        A loop that counts as one around it does is told from it: they are not in the same trip.
         """
+        for apart in itertools.count():
+            if self._followed(node, apart):
+                return
+
+    def _followed(self, node: Node, apart: int) -> bool:
+        """Number ``node``; False if it has the numbers of a loop around it, from which another ``apart`` tells it."""
         condition, body = node.regions
         together = self._together[node]
         starts = [self[value] for value in node.operands]
-        keys: list[Hashable] = [("carried", self._level, start) for start in starts]
-        self._level += 1
-        for _ in range(self._trips):
+        keys: list[Hashable] = [("carried", apart, start) for start in starts]
+        for trip in range(self._trips):
             numbers = [
                 start if not count else self._numbered(key) if count <= _MOST_TOGETHER else next(self._fresh)
                 for start, count, key in zip(starts, together, keys, strict=True)
             ]
+            changing = {number for number, count in zip(numbers, together, strict=True) if count}
+            if trip == self._trips - 1 and not all(map(changing.isdisjoint, self._around)):
+                return False
+            self._around.append(changing)
             for region in (condition, body):
                 self.update(zip(region.arguments, numbers, strict=True))
                 self._number(region.nodes)
+            self._around.pop()
             goes_on = self[condition.returns[0]]
             keys = [("carried", n, self[value], goes_on) for n, value in zip(numbers, body.returns, strict=True)]
-        self._level -= 1
         self.update((value, self._numbered(("ended", key))) for value, key in zip(node.results, keys, strict=True))
+        return True
 
     def _key(self, node: Node) -> Hashable:
         for region in node.regions:  # combiners: their arguments are the same everywhere

@@ -76,6 +76,22 @@ def test_loops_inside_of_loops_are_told_from_those_around_them(lowered):
     assert first == second
 
 
+def test_a_loop_is_itself_in_another_loop(lowered):
+    """As the value of a function is computed again in each trip that adds up its derivatives."""
+
+    def inner(x):
+        return lax.fori_loop(0, 5, lambda k, y: jnp.sin(y) + k, x)
+
+    def function(x, trips):
+        return inner(x), lax.fori_loop(0, trips, lambda k, total: total + inner(x), x)
+
+    view = program_view(lowered(function, X, TRIPS))
+    numbers = ValueNumbers(view, equal_loops=True)
+    of_both = [numbers[node.results[0]] for node in view.walk() if node.op is ops.SINE]
+    assert len(of_both) == 2
+    assert len(set(of_both)) == 1
+
+
 def test_loops_that_end_otherwise_are_told_apart(lowered):
     def ending(last):
         return lambda x, trips: lax.fori_loop(0, trips - last, lambda k, y: jnp.sin(y), x)
