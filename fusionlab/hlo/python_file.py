@@ -211,18 +211,25 @@ def _arguments(function: PythonFunction, shapes: Sequence[str]) -> tuple[Any, ..
         examples = getattr(function.value, EXAMPLES, getattr(function.module, EXAMPLES, _ABSENT))
         args, origin = () if examples is _ABSENT else _examples(function, examples), EXAMPLES
         if examples is _ABSENT and signature is not None and _takes_some(signature):
-            takes = f"{function.reference}: takes {_with_short_types(signature)}"
             raise InputError(
-                f"{takes}; name their shapes, as --args 'f32[8,3] i32[]', or write {EXAMPLES} = (...) in the file"
+                f"{_takes(function, signature)}; name their shapes, as --args 'f32[8,3] i32[]', or write {EXAMPLES} = "
+                "(...) in the file"
             )
+    if signature is None:
+        return args
     try:
-        if signature is not None:
-            signature.bind(*args)
+        signature.bind(*args)
     except TypeError as error:
         count = f"{len(args)} argument{'' if len(args) == 1 else 's'}"
-        takes = f"{function.reference}: takes {_with_short_types(signature)}"
-        raise InputError(f"{takes}, and {origin} has {count}: {error}") from None
+        raise InputError(f"{_takes(function, signature)}, and {origin} has {count}: {error}") from None
     return args
+
+
+def _takes(function: PythonFunction, signature: inspect.Signature) -> str:
+    """The arguments of the function in words, with the last names of their types."""
+    parameters = [one.replace(annotation=_named(one.annotation)) for one in signature.parameters.values()]
+    short = signature.replace(parameters=parameters, return_annotation=_named(signature.return_annotation))
+    return f"{function.reference}: takes {short}"
 
 
 class _Name(str):
@@ -236,13 +243,6 @@ def _named(annotation: Any) -> Any:
     if annotation is inspect.Signature.empty:
         return annotation
     return _Name(re.sub(r"(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])", "", inspect.formatannotation(annotation)))
-
-
-def _with_short_types(signature: inspect.Signature | None) -> inspect.Signature | None:
-    if signature is None:
-        return None
-    parameters = [one.replace(annotation=_named(one.annotation)) for one in signature.parameters.values()]
-    return signature.replace(parameters=parameters, return_annotation=_named(signature.return_annotation))
 
 
 def _takes_some(signature: inspect.Signature) -> bool:

@@ -7,16 +7,15 @@ is recognised. Results of loops and branches, and of ops with an effect, have nu
 
 from __future__ import annotations
 
-import functools
 import itertools
-import operator
 from collections.abc import Callable, Hashable, Mapping
 
 from jaxlib.mlir import ir
 
 from fusionlab.hlo import ops
+from fusionlab.hlo.dependence import sources_of
 from fusionlab.hlo.loops import has_effect
-from fusionlab.hlo.view import FunctionView, Node, Region, Value, reads, view_of
+from fusionlab.hlo.view import FunctionView, Node, Region, Value, view_of
 
 _MOST_TOGETHER = 16
 """A value that a loop computes from more of what it changes has numbers of its own: the trips that are followed grow
@@ -91,7 +90,7 @@ class ValueNumbers(dict[Value, int]):
     def _number_loop(self, node: Node) -> None:
         """Number what ``node`` carries by its start, and by its update and the condition in trip after trip.
 
-        A loop that counts as one around it does is told from it: they are not in the same trip.
+        An inner loop whose values would have the numbers of an enclosing loop's is numbered apart: their trips differ.
         """
         for apart in itertools.count():
             if self._followed(node, apart):
@@ -137,27 +136,10 @@ class ValueNumbers(dict[Value, int]):
 def _together(loop: Node) -> list[int]:
     """Of each value that ``loop`` carries, the number of changing ones that it is computed from in some trip, or that
     end the loop; 0 if no trip changes it."""
-    condition, body = loop.regions
-    changing = [new is not old for new, old in zip(body.returns, body.arguments, strict=True)]
-
-    def sources(region: Region) -> dict[Value, int]:
-        found = {value: new << i for i, (value, new) in enumerate(zip(region.arguments, changing, strict=True))}
-        for node in region.nodes:
-            of = functools.reduce(operator.or_, (found.get(value, 0) for value in reads(node)), 0)
-            found.update(dict.fromkeys(node.results, of))
-        return found
-
-    ends = sources(condition).get(condition.returns[0], 0)
-    of_body = sources(body)
-    closure = [
-        of_body.get(value, 0) | ends | new << i
-        for i, (value, new) in enumerate(zip(body.returns, changing, strict=True))
-    ]
-    for _ in closure:
-        closure = [
-            functools.reduce(operator.or_, (c for i, c in enumerate(closure) if own >> i & 1), own) for own in closure
-        ]
-    return [own.bit_count() if new else 0 for own, new in zip(closure, changing, strict=True)]
+    body = loop.regions[1]
+    changing = [old for old, new in zip(body.arguments, body.returns, strict=True) if new is not old]
+    sources = sources_of(loop, changing)
+    return [sources.get(value, 0).bit_count() for value in body.arguments]
 
 
 def _type_of(value: Value) -> Hashable:

@@ -22,7 +22,7 @@ from fusionlab.equivalence.exact.values import Array, Drawn, Held, same_draws
 from fusionlab.equivalence.exact.values import Uncovered as NoExactMeaning
 from fusionlab.hlo import ops
 from fusionlab.hlo.batch_axes import Marks
-from fusionlab.hlo.dependence import live_nodes, reached
+from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.value_numbers import simplified_view
 from fusionlab.hlo.view import FunctionView, Node, Value, reads
 from fusionlab.passes.fuse_jvp_replay.identify import equal_inputs
@@ -180,10 +180,10 @@ def in_two_parts(
     views that it alone reads. The first part is empty where all arguments change, or where its results need too much
     memory.
     """
-    changed, constant = set(reached(function, changing)), set[Value]()
+    changed, constant = set(changing), set[Value]()
     for node in function.nodes:
-        if not changed.isdisjoint((*node.results, *reads(node))):
-            changed.update(node.results)  # of a loop all that it carries, and what follows from that
+        if not changed.isdisjoint(reads(node)):
+            changed.update(node.results)  # all of a loop's, which is evaluated as a whole
         if not node.op.control_flow and constant.issuperset(reads(node)):
             constant.update(node.results)
     first, second = list[Node](), list[Node]()
