@@ -259,6 +259,11 @@ def subject_of(places: Sequence[Place]) -> str:
     return "the loop" if any(place.loop is not None for place in places) else "the sum over directions"
 
 
+def constant_seeds(places: Sequence[Place]) -> list[Value]:
+    """The seeds that no loop has."""
+    return [seed.value for place in places if place.loop is None for seed in place.seeds]
+
+
 def places_of(flat: FunctionView) -> dict[int, list[Place]]:
     """By number of coordinates, the most first, the places where so many directions are pushed."""
     found: dict[int, list[Place]] = {}

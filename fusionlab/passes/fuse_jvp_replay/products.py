@@ -27,7 +27,7 @@ from fusionlab.hlo.view import FunctionView, Node, Value, reads, walk
 from fusionlab.passes.fuse_jvp_replay.identify.cuts import Cut
 from fusionlab.passes.fuse_jvp_replay.identify.evaluating import DRAWS, DRAWS_OF_INTEGERS, DRAWS_OF_RARE
 from fusionlab.passes.fuse_jvp_replay.identify.guards import by_integers
-from fusionlab.passes.fuse_jvp_replay.identify.shift_invariance import invariant_shifts, may_shift
+from fusionlab.passes.fuse_jvp_replay.identify.shift_invariance import extremes, invariant_shifts, may_shift
 from fusionlab.passes.fuse_jvp_replay.identify.trial import ProductTrial
 from fusionlab.passes.fuse_jvp_replay.rationals import small_fraction
 
@@ -79,9 +79,9 @@ def products_of(trial: ProductTrial) -> Iterator[Products]:
         return
     roots = any(node.op in (ops.SQRT, ops.POWER) for node in walk(trial.cone))
     powers = roots and any(node.op is ops.POWER for node in trial.flat.walk())
-    extremes = tuple(node.results[0] for node in trial.cone if may_shift(node) and trial.is_likely)
+    constant = tuple(extremes(trial)) if trial.is_likely else ()
     for options in (Options(), Options(powers_by_base=True))[: 2 if powers else 1]:
-        first = _with_constant(trial, extremes, options, ()) if extremes else None
+        first = _with_constant(trial, constant, options, ()) if constant else None
         if first is None:
             if (found := _with_constant(trial, (), options, ())) is not None:
                 yield found

@@ -10,7 +10,7 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.dependence import live_nodes, reached, sources_of
 from fusionlab.hlo.loops import Stacked, Sum
 from fusionlab.hlo.view import FunctionView, Node, Value, reads
-from fusionlab.passes.fuse_jvp_replay.directions import Place
+from fusionlab.passes.fuse_jvp_replay.directions import Place, constant_seeds
 from fusionlab.passes.refusals import Ground, Refusal
 
 _MUCH, _NEARLY_NONE = 1.5, 0.1
@@ -48,7 +48,7 @@ def positions_of(flat: FunctionView, places: Sequence[Place], extent: int) -> li
 
 def _directed(flat: FunctionView, places: Sequence[Place]) -> tuple[set[Value], list[tuple[int, ...]]]:
     """The values of ``flat`` that depend on directions, and the shapes of its results, of sums and of terms."""
-    directed = reached(flat, [s.value for p in places if p.loop is None for s in p.seeds])
+    directed = reached(flat, constant_seeds(places))
     ends = [value.type.shape for value in flat.returns if value.is_array]
     for place in places:
         if (loop := place.loop) is not None:

@@ -19,6 +19,7 @@ from fusionlab.equivalence.exact.field import FieldWithGuards, primes
 from fusionlab.equivalence.exact.identity import evaluators
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import least_of
+from fusionlab.hlo.dependence import reached
 from fusionlab.hlo.view import Node, Value
 from fusionlab.passes.fuse_jvp_replay.identify.evaluating import DRAWS, DRAWS_OF_INTEGERS, DRAWS_OF_RARE
 from fusionlab.passes.fuse_jvp_replay.identify.trial import ProductTrial
@@ -31,12 +32,18 @@ def may_shift(node: Node) -> bool:
     return least_of(combiner(node.regions[0]), node.operands[1])
 
 
-def invariant_shifts(trial: ProductTrial) -> dict[Value, set[Value]]:
-    """For the maxima and minima in the cone of ``trial`` the outputs that do not depend on the value.
+def extremes(trial: ProductTrial) -> list[Value]:
+    """The maxima and minima in the cone of ``trial`` that depend on x: others have no derivatives anyway."""
+    dependent = reached(trial.flat, [trial.x])
+    return [node.results[0] for node in trial.cone if may_shift(node) and node.results[0] in dependent]
 
-    Each is moved by a random array, and the derivative along another is zero in all draws.
+
+def invariant_shifts(trial: ProductTrial) -> dict[Value, set[Value]]:
+    """For the ``extremes`` of ``trial`` the outputs that do not depend on the value.
+
+    Each is moved by a random array, and the derivatives by all of its elements are zero in all draws.
     """
-    shifts, outputs = [node.results[0] for node in trial.cone if may_shift(node)], trial.outputs
+    shifts, outputs = extremes(trial), trial.outputs
     if not shifts:
         return {}
     raising, inputs = trial.raising, trial.inputs
@@ -54,11 +61,20 @@ def invariant_shifts(trial: ProductTrial) -> dict[Value, set[Value]]:
     def slopes(*arrays: Any) -> list[Any]:
         given = dict(zip(inputs, arrays, strict=False))
         by, along = arrays[len(inputs) : len(inputs) + len(shifts)], arrays[len(inputs) + len(shifts) :]
-        _, push = jax.linearize(lambda by: moved(given, by), list(by))
-        none = [jnp.zeros_like(array) for array in along]
-        return [slope for i, own in enumerate(along) for slope in push([*none[:i], own, *none[i + 1 :]])]
+        values, pull = jax.vjp(lambda by: moved(given, by), list(by))
+        none = [jnp.zeros_like(value) for value in values]
 
-    lowered = trial.view_of(slopes, [*shapes, *shapes])
+        def pulled(f: int, cotangent: Any) -> list[Any]:
+            found: list[Any] = pull([*none[:f], cotangent.astype(none[f].dtype), *none[f + 1 :]])[0]
+            return found
+
+        every = []
+        for f, own in enumerate(along):
+            each = [pulled(f, own)] + ([pulled(f, 1j * own)] if jnp.iscomplexobj(none[f]) else [])
+            every.append([jnp.stack(parts) for parts in zip(*each, strict=True)])
+        return [of_output[i] for i in range(len(shifts)) for of_output in every]
+
+    lowered = trial.view_of(slopes, [*shapes, *map(raising.shape, outputs)])
     left = {(shift, output) for shift in shifts for output in outputs}
     of_integers = any(value.dtype in ops.INTEGERS for value in inputs)
     more = DRAWS_OF_INTEGERS if of_integers else DRAWS_OF_RARE if trial.prepared.rare else ()

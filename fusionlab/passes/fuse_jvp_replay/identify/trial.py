@@ -21,9 +21,10 @@ from fusionlab.hlo.batch_axes import Marks, united
 from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import FunctionView, Node, Value, free_values, reads, walk
-from fusionlab.passes.fuse_jvp_replay.directions import Place, UnitRows, subject_of
+from fusionlab.passes.fuse_jvp_replay.directions import Place, UnitRows, constant_seeds, subject_of
 from fusionlab.passes.fuse_jvp_replay.identify import equal_inputs
 from fusionlab.passes.fuse_jvp_replay.identify.cuts import Cut, candidates, read_by
+from fusionlab.passes.fuse_jvp_replay.identify.degrees import degrees
 from fusionlab.passes.fuse_jvp_replay.identify.derivatives import Derivatives, along
 from fusionlab.passes.fuse_jvp_replay.identify.evaluating import Evaluation, not_computed
 from fusionlab.passes.fuse_jvp_replay.identify.few_walkers import resized, walker_marks, walkers_to_evaluate
@@ -56,6 +57,10 @@ class ProductTrial(Evaluation):
         self.flat, self.places, self.outputs, self.numbers = flat, places, list(outputs), numbers
         dependent, directed = reached(flat, [x]), reached(flat, self.constants)
         self.candidates, self.together = candidates(places, self.outputs, self.coordinates.count, directed, dependent)
+        if not is_likely and dependent.isdisjoint(cut.value for cut in self.candidates):  # H is constant
+            of_x = degrees(flat.nodes, {x: 1})
+            self.outputs = [output for output in self.outputs if of_x[output] <= 2]
+            self.candidates = self.candidates if self.outputs else []
         self.gradients = self._possible_gradients(dependent, directed) if self.has_products else []
         self._resize, self.is_likely = resize, is_likely
         if self.has_products:
@@ -65,7 +70,7 @@ class ProductTrial(Evaluation):
     @property
     def constants(self) -> list[Value]:
         """The seeds that no loop has."""
-        return [seed.value for place in self.places if place.loop is None for seed in place.seeds]
+        return constant_seeds(self.places)
 
     @property
     def axes(self) -> Marks:

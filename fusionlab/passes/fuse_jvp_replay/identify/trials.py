@@ -13,7 +13,8 @@ from fusionlab.hlo import ops
 from fusionlab.hlo.dependence import reached
 from fusionlab.hlo.value_numbers import ValueNumbers
 from fusionlab.hlo.view import FunctionView, Node, Value, free_values
-from fusionlab.passes.fuse_jvp_replay.directions import Place, UnitRows, subject_of
+from fusionlab.passes.fuse_jvp_replay.directions import Place, UnitRows, constant_seeds, subject_of
+from fusionlab.passes.fuse_jvp_replay.identify.cuts import candidates
 from fusionlab.passes.fuse_jvp_replay.identify.few_walkers import FEW_ENOUGH
 from fusionlab.passes.fuse_jvp_replay.identify.positions import groups, positions_of
 from fusionlab.passes.fuse_jvp_replay.identify.trial import ProductTrial
@@ -54,12 +55,22 @@ def trials(
                 continue
             before = len(reasons)
             made = partial(ProductTrial, flat, x=x, leading=leading, numbers=numbers, deadline=deadline)
-            yield from _of_outputs(made, some, groups(flat, outputs, x.type.shape[:leading]), reasons)
+            if _has_products(flat, some, x, leading, outputs):
+                yield from _of_outputs(made, some, groups(flat, outputs, x.type.shape[:leading]), reasons)
             if not _is_none(reasons[before:]):
                 continue
             nothing[x] = outputs
             if len({place.loop is None for place in some}) == 1:
                 none.update((place, x) for place in some)
+
+
+def _has_products(
+    flat: FunctionView, places: Sequence[Place], x: Value, leading: int, outputs: Sequence[Value]
+) -> bool:
+    """True if values of ``places`` may be products H d of some of ``outputs``, or are made of several of these."""
+    directed = reached(flat, constant_seeds(places))
+    found, together = candidates(places, outputs, math.prod(x.type.shape[leading:]), directed, reached(flat, [x]))
+    return bool(together) or any(2 in cut.orders for cut in found)
 
 
 def _not_through(
