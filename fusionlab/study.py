@@ -8,8 +8,10 @@ Each step is one function here; its name is the name in logs, in the progress on
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -507,16 +509,28 @@ def check_exactly(source: Workload | Program, original: Program, result: Result,
 
     A workload is compared at two walkers (``at_walkers``); a file by ``compare_files``.
     """
-    if isinstance(source, Program):
-        return check_pair_exactly(original, result.program, given)
+    return _exact_check(source, original, result, given)(None)
+
+
+def _exact_check(
+    source: Workload | Program, original: Program, result: Result, given: Circumstances
+) -> Callable[[threading.Event | None], Identity]:
+    """``check_exactly`` with its programs made: what is left waits for a process, until an event."""
     limit_s, began = given.check_time_limit_s, time.monotonic()
+    if isinstance(source, Program):
+        given.progress(f"check: exactly, at most {limit_s:.0f} s")
+        return lambda stop: compare_files(original, result.program, limit_s, stop, began=began)
     given.progress(f"check: exactly, {WALKERS} walkers, at most {limit_s:.0f} s")
     again = at_walkers(source, original, result, WALKERS)
-    if isinstance(again, Verdict):
-        return Identity("not-covered", 0, 0, 1.0, again.reason, walkers=WALKERS)
-    identity = compare_files(*again.programs, limit_s, began=began)
-    told = "; ".join(filter(None, (identity.reason, again.instead)))
-    return replace(identity, walkers=WALKERS, reason=told)
+
+    def compared(stop: threading.Event | None) -> Identity:
+        if isinstance(again, Verdict):
+            return Identity("not-covered", 0, 0, 1.0, again.reason, walkers=WALKERS)
+        identity = compare_files(*again.programs, limit_s, stop, began=began)
+        told = "; ".join(filter(None, (identity.reason, again.instead)))
+        return replace(identity, walkers=WALKERS, reason=told)
+
+    return compared
 
 
 def check_pair_exactly(original: Program, rewritten: Program, given: Circumstances) -> Identity:
@@ -534,13 +548,21 @@ def judge(
     inputs: Counterexample | None = None,
     oracles: bool = False,
 ) -> Verdict:
-    """The verdict of ``check``, which decides, together with that of ``check_exactly``.
+    """The verdict of ``check``, which decides, together with that of ``check_exactly``, which runs beside it.
 
     The exact verdict is None if it is disabled, if no pass applied, or if ``inputs`` are given.
     """
-    asked = given.exact and inputs is None and bool(result.applied)
-    identity = check_exactly(source, original, result, given) if asked else None
-    return replace(check(source, original, result, given, inputs=inputs, oracles=oracles), exact=identity)
+    if not (given.exact and inputs is None and result.applied):
+        return check(source, original, result, given, inputs=inputs, oracles=oracles)
+    stop, exact = threading.Event(), _exact_check(source, original, result, given)
+    with ThreadPoolExecutor(1, "fusionlab-exact") as beside:
+        identity = beside.submit(exact, stop)
+        try:
+            verdict = check(source, original, result, given, oracles=oracles)
+            return replace(verdict, exact=identity.result())
+        except BaseException:
+            stop.set()
+            raise
 
 
 @dataclass(frozen=True)
