@@ -133,4 +133,4 @@ def _moved(node: Node, operands: Sequence[Any], one: raising.Raising) -> Any:
             return operands[0][tuple(map(slice, start, op.sizes("limit_indices"), strides))]
         case _:
             with jax.ensure_compile_time_eval():
-                return raising.RULES[node.name](replace(op, operands=list(map(jnp.asarray, operands))))[0]
+                return raising.RULES[node.name](replace(op, operands=list(operands)))[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -38,6 +38,8 @@ def _dynamic_update_slice(op: RaisedOp) -> list[Any]:
 def _gather(op: RaisedOp) -> list[Any]:
     numbers = stablehlo.GatherDimensionNumbers(op.node.attributes["dimension_numbers"])
     _require_trailing_index_vector(op, numbers)
+    if all(isinstance(operand, np.ndarray) for operand in op.operands):
+        return [_known_gather(*op.operands, numbers, op.sizes("slice_sizes"))]
     dimensions = lax.GatherDimensionNumbers(
         offset_dims=tuple(numbers.offset_dims),
         collapsed_slice_dims=tuple(numbers.collapsed_slice_dims),
@@ -47,6 +49,31 @@ def _gather(op: RaisedOp) -> list[Any]:
     )
     how = {"indices_are_sorted": op.flag("indices_are_sorted"), "mode": lax.GatherScatterMode.CLIP}
     return [op.jax(lax.gather, *op.operands, dimensions, op.sizes("slice_sizes"), **how)]
+
+
+def _known_gather(array: np.ndarray, indices: np.ndarray, numbers: Any, sizes: Sequence[int]) -> np.ndarray:
+    """A gather of known arrays by NumPy, which compiles nothing: each slice from its start, moved inside."""
+    batch, offset = indices.shape[:-1], list(numbers.offset_dims)
+    of_batch = dict(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True))
+    window = [a for a in range(array.ndim) if a not in {*numbers.collapsed_slice_dims, *of_batch}]
+    rank, starts = len(batch) + len(window), list(numbers.start_index_map)
+
+    def along(count: int, axis: int) -> np.ndarray:
+        return np.arange(count).reshape([count if at == axis else 1 for at in range(rank)])
+
+    places = list[np.ndarray]()
+    for axis, (extent, size) in enumerate(zip(array.shape, sizes, strict=True)):
+        place = np.zeros((1,) * rank, np.int64)
+        if axis in of_batch:
+            place = along(extent, of_batch[axis])
+        if axis in starts:
+            start = np.clip(indices[..., starts.index(axis)].astype(np.int64), 0, extent - size)
+            place = place + start.reshape(*batch, *(1,) * len(window))
+        if axis in window:
+            place = place + along(size, len(batch) + window.index(axis))
+        places.append(place)
+    found = array[tuple(places)] if places else array
+    return np.moveaxis(np.broadcast_to(found, (*batch, *(sizes[a] for a in window))), range(len(batch), rank), offset)
 
 
 _SCATTERS: dict[str, Callable[..., Any]] = {
@@ -89,7 +116,7 @@ def _placed_updates(op: RaisedOp, combined_by: str, numbers: Any) -> Any | None:
     """A scatter as a gather and a selection, which XLA can fuse; None where that takes more than moves.
 
     The indices must be known, in range and distinct, windows cover the axes that are not indexed, and updates be added
-    or overwrite. Every element is computed as the scatter computes it.
+    or overwrite. Every element is computed as the scatter computes it; of known arrays by NumPy, which compiles nothing.
     """
     operand, indices, updates = op.operands
     axes = tuple(numbers.scattered_dims_to_operand_dims)
@@ -111,19 +138,21 @@ def _placed_updates(op: RaisedOp, combined_by: str, numbers: Any) -> Any | None:
     source = np.full(math.prod(extents), -1)
     source[flat] = np.arange(flat.size)
 
-    def in_place(array: Any) -> Any:
+    array = np if isinstance(operand, np.ndarray) and isinstance(updates, np.ndarray) else jnp
+
+    def in_place(rows: Any) -> Any:
         """[*extents, *kept] in the order of the operand's axes."""
-        return op.jax(jnp.transpose, array, [[*axes, *kept].index(axis) for axis in range(len(axes) + len(kept))])
+        return op.jax(array.transpose, rows, [[*axes, *kept].index(axis) for axis in range(len(axes) + len(kept))])
 
     batch = [axis for axis in range(np.ndim(updates)) if axis not in window]
-    ordered = op.jax(jnp.transpose, updates, [*batch, *window])
-    rows = op.jax(jnp.reshape, ordered, (flat.size, *(np.shape(operand)[a] for a in kept)))
+    ordered = op.jax(array.transpose, updates, [*batch, *window])
+    rows = op.jax(array.reshape, ordered, (flat.size, *(np.shape(operand)[a] for a in kept)))
     read = op.jax(operator.getitem, rows, np.maximum(source, 0))
-    moved = in_place(op.jax(jnp.reshape, read, (*extents, *rows.shape[1:])))
+    moved = in_place(op.jax(array.reshape, read, (*extents, *rows.shape[1:])))
     written = in_place((source >= 0).reshape(*extents, *(1 for _ in kept)))
     if combined_by == "add" and not (isinstance(operand, np.ndarray) and not operand.any()):
-        moved = op.jax(jnp.add, operand, moved)
-    return op.jax(jnp.where, written, moved, operand)
+        moved = op.jax(array.add, operand, moved)
+    return op.jax(array.where, written, moved, operand)
 
 
 RULES: dict[str, Rule] = {
