@@ -69,3 +69,23 @@ def test_updates_of_another_number_are_refused(lowered):
     flat = view_of(lowered(function, np.ones((2, 4), np.float32)).parse())
     with pytest.raises(JaxRefusal, match="scatter cannot be expressed in JAX"):
         raise_program(flat, Raising(fold=True, shapes={flat.arguments[0]: (3, 4)}))(np.ones((3, 4), np.float32))
+
+
+ROWS = np.array([3, 0, -1], np.int32)
+GATHERS = {
+    "rows": lambda a, i: a.at[:, i].get(mode="clip"),
+    "filled": lambda a, i: a.at[i, 1].get(mode="fill", fill_value=-3),
+    "pairs": lambda a, i: a[:, i, i[::-1]],
+    "apart": lambda a, i: a[i, :, i + 1],
+    "of-each": lambda a, i: jax.vmap(lambda row, k: row[k])(a, i),
+    "slices": lambda a, i: jax.vmap(lambda k: lax.dynamic_slice(a, (0, k, k), (3, 2, 4)))(i),
+    "one": lambda a, i: a[i[0]],
+}
+
+
+@pytest.mark.parametrize("name", GATHERS)
+def test_known_arrays_are_gathered_without_a_compile(name, lowered, monkeypatch):
+    expected = np.asarray(jax.jit(GATHERS[name])(A, ROWS))
+    call = raise_program(view_of(lowered(GATHERS[name], A, ROWS).parse()), Raising(fold=True))
+    monkeypatch.setattr(lax, "gather", None)
+    np.testing.assert_array_equal(call(A, ROWS)[0], expected)

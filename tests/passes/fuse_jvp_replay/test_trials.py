@@ -210,3 +210,37 @@ def test_a_sum_that_is_written_as_squares_in_a_loop_is_found(run_raised):
         return -jnp.log(weights @ x + 9.0), jax.lax.fori_loop(0, COORDINATES, add, 0.0)
 
     assert_rewritten(run_raised, jax.vmap(energy), X)
+
+
+def test_an_extreme_of_weights_alone_is_no_reason_for_another_trial(lowered, rewritten, evaluated):
+    """It has no derivatives by x, whether F depends on it or not."""
+
+    def times(of_weights):
+        def energy(weights, x):
+            def f(x):
+                return log_psi(x) * of_weights(weights)
+
+            push = jax.linearize(jax.grad(f), x)[1]
+            total = jax.lax.fori_loop(0, COORDINATES, lambda k, sum_: sum_ + push(jnp.eye(COORDINATES)[k])[k], 0.0)
+            return f(x), total
+
+        return jax.vmap(energy, (None, 0))
+
+    made = []
+    for of_weights in (jnp.sum, jnp.max):
+        evaluated.clear()
+        result = rewritten(lowered(times(of_weights), np.arange(3.0), X), "sparsify-directions")
+        assert result.applied
+        made.append(len(evaluated))
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize(("made_of", "tried"), [(lambda x: (x * x).sum(), True), (lambda x: jnp.tanh(x).sum(), False)])
+def test_a_table_is_tried_as_the_hessian_of_quadratic_values_alone(made_of, tried, lowered, rewritten, evaluated):
+    """Beside the last values, which are tried whatever they are."""
+
+    def beside(x):
+        return jnp.sin(made_of(x)), jnp.eye(COORDINATES) @ x
+
+    assert not rewritten(lowered(beside, X[0]), "sparsify-directions").applied
+    assert (len(set(map(id, evaluated))) > 1) == tried

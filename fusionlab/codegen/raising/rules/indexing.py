@@ -39,7 +39,8 @@ def _gather(op: RaisedOp) -> list[Any]:
     numbers = stablehlo.GatherDimensionNumbers(op.node.attributes["dimension_numbers"])
     _require_trailing_index_vector(op, numbers)
     if all(isinstance(operand, np.ndarray) for operand in op.operands):
-        return [_known_gather(*op.operands, numbers, op.sizes("slice_sizes"))]
+        array, indices = op.operands
+        return [_known_gather(array, indices, numbers, op.sizes("slice_sizes"))]
     dimensions = lax.GatherDimensionNumbers(
         offset_dims=tuple(numbers.offset_dims),
         collapsed_slice_dims=tuple(numbers.collapsed_slice_dims),
@@ -52,7 +53,7 @@ def _gather(op: RaisedOp) -> list[Any]:
 
 
 def _known_gather(array: np.ndarray, indices: np.ndarray, numbers: Any, sizes: Sequence[int]) -> np.ndarray:
-    """A gather of known arrays by NumPy, which compiles nothing: each slice from its start, moved inside."""
+    """A gather of known arrays by NumPy, without a compile: each slice from its start, moved inside."""
     batch, offset = indices.shape[:-1], list(numbers.offset_dims)
     of_batch = dict(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True))
     window = [a for a in range(array.ndim) if a not in {*numbers.collapsed_slice_dims, *of_batch}]
@@ -116,7 +117,7 @@ def _placed_updates(op: RaisedOp, combined_by: str, numbers: Any) -> Any | None:
     """A scatter as a gather and a selection, which XLA can fuse; None where that takes more than moves.
 
     The indices must be known, in range and distinct, windows cover the axes that are not indexed, and updates be added
-    or overwrite. Every element is computed as the scatter computes it; of known arrays by NumPy, which compiles nothing.
+    or overwrite. Every element is computed as the scatter computes it: of known arrays by NumPy, without a compile.
     """
     operand, indices, updates = op.operands
     axes = tuple(numbers.scattered_dims_to_operand_dims)

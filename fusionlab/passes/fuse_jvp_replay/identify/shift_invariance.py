@@ -20,7 +20,7 @@ from fusionlab.equivalence.exact.identity import evaluators
 from fusionlab.hlo import ops
 from fusionlab.hlo.constants import least_of
 from fusionlab.hlo.dependence import reached
-from fusionlab.hlo.view import Node, Value
+from fusionlab.hlo.view import FunctionView, Node, Value
 from fusionlab.passes.fuse_jvp_replay.identify.evaluating import DRAWS, DRAWS_OF_INTEGERS, DRAWS_OF_RARE
 from fusionlab.passes.fuse_jvp_replay.identify.trial import ProductTrial
 
@@ -46,8 +46,25 @@ def invariant_shifts(trial: ProductTrial) -> dict[Value, set[Value]]:
     shifts, outputs = extremes(trial), trial.outputs
     if not shifts:
         return {}
-    raising, inputs = trial.raising, trial.inputs
-    shapes = [raising.shape(shift) for shift in shifts]
+    lowered = _slopes(trial, shifts)
+    pairs = [(shift, output) for shift in shifts for output in outputs]
+    left = set(pairs)
+    of_integers = any(value.dtype in ops.INTEGERS for value in trial.inputs)
+    more = DRAWS_OF_INTEGERS if of_integers else DRAWS_OF_RARE if trial.prepared.rare else ()
+    for p, draws in zip(primes(len(DRAWS)), DRAWS, strict=True):
+        share = dict((*draws, *more))
+        for part, arguments in trial.batches(lowered, FieldWithGuards(p, list(share))):
+            shares = [share[seed] for seed in part.seeds]
+            for [evaluator] in evaluators(part, shares, trial.prepared, 1, trial.rounds):
+                found = trial.evaluated(lowered, evaluator, arguments)
+                left -= {pair for pair, slope in zip(pairs, found, strict=True) if slope.any()}
+    return {shift: own for shift in shifts if (own := {output for of, output in left if of is shift})}
+
+
+def _slopes(trial: ProductTrial, shifts: Sequence[Value]) -> FunctionView:
+    """The derivatives by each of ``shifts`` of each output, contracted with a random array: of the inputs, by how much
+    each shift is moved, and these arrays."""
+    raising, inputs, outputs = trial.raising, trial.inputs, trial.outputs
 
     def moved(given: Mapping[Value, Any], by: Sequence[Any]) -> list[Any]:
         environment = dict(given)
@@ -63,27 +80,8 @@ def invariant_shifts(trial: ProductTrial) -> dict[Value, set[Value]]:
         by, along = arrays[len(inputs) : len(inputs) + len(shifts)], arrays[len(inputs) + len(shifts) :]
         values, pull = jax.vjp(lambda by: moved(given, by), list(by))
         none = [jnp.zeros_like(value) for value in values]
+        directions = [own.astype(value.dtype) for own, value in zip(along, values, strict=True)]
+        pulled = [pull([*none[:f], own, *none[f + 1 :]])[0] for f, own in enumerate(directions)]
+        return [of_output[i] for i in range(len(shifts)) for of_output in pulled]
 
-        def pulled(f: int, cotangent: Any) -> list[Any]:
-            found: list[Any] = pull([*none[:f], cotangent.astype(none[f].dtype), *none[f + 1 :]])[0]
-            return found
-
-        every = []
-        for f, own in enumerate(along):
-            each = [pulled(f, own)] + ([pulled(f, 1j * own)] if jnp.iscomplexobj(none[f]) else [])
-            every.append([jnp.stack(parts) for parts in zip(*each, strict=True)])
-        return [of_output[i] for i in range(len(shifts)) for of_output in every]
-
-    lowered = trial.view_of(slopes, [*shapes, *map(raising.shape, outputs)])
-    left = {(shift, output) for shift in shifts for output in outputs}
-    of_integers = any(value.dtype in ops.INTEGERS for value in inputs)
-    more = DRAWS_OF_INTEGERS if of_integers else DRAWS_OF_RARE if trial.prepared.rare else ()
-    for p, draws in zip(primes(len(DRAWS)), DRAWS, strict=True):
-        share = dict((*draws, *more))
-        for part, arguments in trial.batches(lowered, FieldWithGuards(p, list(share))):
-            shares = [share[seed] for seed in part.seeds]
-            for [evaluator] in evaluators(part, shares, trial.prepared, 1, trial.rounds):
-                found = trial.evaluated(lowered, evaluator, arguments)
-                pairs = ((shift, output) for shift in shifts for output in outputs)
-                left -= {pair for pair, slope in zip(pairs, found, strict=True) if slope.any()}
-    return {shift: own for shift in shifts if (own := {output for of, output in left if of is shift})}
+    return trial.view_of(slopes, [*map(raising.shape, shifts), *map(raising.shape, outputs)])

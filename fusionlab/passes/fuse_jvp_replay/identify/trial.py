@@ -57,9 +57,10 @@ class ProductTrial(Evaluation):
         self.flat, self.places, self.outputs, self.numbers = flat, places, list(outputs), numbers
         dependent, directed = reached(flat, [x]), reached(flat, self.constants)
         self.candidates, self.together = candidates(places, self.outputs, self.coordinates.count, directed, dependent)
-        if not is_likely and dependent.isdisjoint(cut.value for cut in self.candidates):  # H is constant
+        seconds = [cut.value for cut in self.candidates if 2 in cut.orders]
+        if not is_likely and dependent.isdisjoint(seconds):  # H is constant, F quadratic
             of_x = degrees(flat.nodes, {x: 1})
-            self.outputs = [output for output in self.outputs if of_x[output] <= 2]
+            self.outputs = [output for output in self.outputs if of_x[output] == 2]
             self.candidates = self.candidates if self.outputs else []
         self.gradients = self._possible_gradients(dependent, directed) if self.has_products else []
         self._resize, self.is_likely = resize, is_likely
