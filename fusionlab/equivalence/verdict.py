@@ -116,8 +116,9 @@ class Verdict:
     ``counterexample`` holds its inputs; ``undecided`` marks a ``not-checked`` whose inputs led to too few numbers,
     where others may lead to more (neither is in the JSON).
 
-    ``exact`` is the verdict in prime fields, None if skipped or nothing was rewritten. It decides nothing: a program
-    that is not ``identical`` is accepted by the verdict in floating point alone, and ``line`` says so.
+    ``exact`` is the verdict in prime fields, None if skipped or nothing was rewritten. ``passed`` is that in floating
+    point alone, and ``line`` says so of a program that is not ``identical``. ``optimizing.rewriting`` declines a
+    forward Laplacian that is ``not-identical`` all the same.
     """
 
     verdict: Word

@@ -282,7 +282,8 @@ def optimize(
     shown equal, ``original`` runs the original with a ``NotOptimizedWarning``, ``raise`` raises ``NotEquivalentError``
     for a difference. ``cache``: a bool, or the folder that keeps rewritten programs between processes (True: below
     ``$FUSIONLAB_CACHE``). ``exact_s``: seconds that the exact check (docs/exact.md) of a program may take, in a process
-    beside the comparison; 0 skips it. Its verdict is reported (``report()``) and decides nothing.
+    beside the comparison; 0 skips it. A forward Laplacian that is ``not-identical`` does not run: the original does.
+    Any other exact verdict is reported (``report()``) alone.
     ``check_walkers``: where the function treats walkers (the leading axes of all results) alike, both programs are
     compared at this number of them, the first; None for all, and all where walkers are not found or ``check`` is
     ``always``.

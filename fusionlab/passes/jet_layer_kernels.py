@@ -19,7 +19,8 @@ requires: a program for CUDA, on one device; float32 (in float64 the ops are out
     passes that raise the program again read the twins, and lose the kernels. Optimization barriers inside of a layer,
     and before what it reads, are removed.
 exact: reassociates the sums over features and rows; the higher precision of both operands of the contraction is kept
-    (HIGHEST is float32, HIGH and DEFAULT are TF32, as in the library).
+    (HIGHEST is float32, HIGH and DEFAULT are TF32, as in the library). With ``precision=tf32x3`` wide contractions in
+    float32 are rounded as three of TF32.
 hopes: the bytes of all that is between the contraction and the layer's result, and the launches.
 
 A layer grows from its contraction by its neighbours, as a chain of ``dot-chain-kernels`` does, as long as every value

@@ -8,12 +8,12 @@ rewrite:
 
 The candidates are rewritten and, where the study has a target, compiled for it; the one with the least time is taken,
 and all are printed with their figures. Time is that of the code of their kernels where XLA writes it and more than
-launches counts, else the target's roofline. With ``memory_budget``, candidates beyond it (temp bytes by XLA's buffer
-assignment) are out, and the forward Laplacian is also tried with the walkers in 2, 4, 8, ... parts. Without one, a
-forward Laplacian may have 4 times the program's temp bytes and half of the device's memory, and batch-replay, with
-fewer directions at a time, 1.5 times; 16 MiB are always admitted. ``chunk`` means batch-replay with that many
-directions at a time. Before a forward Laplacian, loops of constants alone are evaluated at compile time
-(fold-constant-loops).
+launches counts, else the target's roofline. Candidates beyond a limit of memory (temp bytes by XLA's buffer assignment)
+are out. The limit is ``memory_budget``. Without one, a forward Laplacian may have 4 times the program's temp bytes and
+half of the device's memory, and batch-replay, with fewer directions at a time, 1.5 times; 16 MiB are always admitted.
+Where no whole forward Laplacian fits, the sparse one is tried with the walkers in 2, 4, 8, ... parts. ``chunk`` means
+batch-replay with that many directions at a time. Before a forward Laplacian, loops of constants alone are evaluated at
+compile time (fold-constant-loops).
 
 requires: what its passes require; a loop that is not a replay of that form is left alone with the reason.
 exact: reassociates.
