@@ -31,7 +31,7 @@ from fusionlab.codegen.compile import versions  # noqa: E402
 from fusionlab.equivalence.exact.evaluation import Evaluator  # noqa: E402
 from fusionlab.equivalence.exact.field import PrimeField, primes  # noqa: E402
 from fusionlab.equivalence.exact.identity import compare_exactly  # noqa: E402
-from fusionlab.equivalence.few_walkers import WALKERS  # noqa: E402
+from fusionlab.equivalence.few_walkers import EXACT_WALKERS  # noqa: E402
 from fusionlab.equivalence.isolated import compare_files  # noqa: E402
 from fusionlab.hlo.lowering import lower  # noqa: E402
 from fusionlab.hlo.program import Program, program_view, without_view  # noqa: E402
@@ -50,7 +50,7 @@ TOGETHER = ("sink-broadcast-through-dot{fewest=2},hoist-reduce-through-dot{fewes
 def lowered(model: str, molecule: str, program: str, size: str) -> Program:
     """The program at two walkers; its Laplacian, if it has one, is the replay. Adapted models have no tiny size."""
     size = "full" if model.startswith("deepqmc:") else size
-    return lower(build(model, molecule, program, WALKERS, laplacian="replay", size=size), "cuda")
+    return lower(build(model, molecule, program, EXACT_WALKERS, laplacian="replay", size=size), "cuda")
 
 
 def rewrite(program: Program, pipeline: str) -> Result:

@@ -24,7 +24,7 @@ from fusionlab.device_code.over_fusion import over_fusions
 from fusionlab.equivalence.check import check_module, check_workload, why_less_precise
 from fusionlab.equivalence.counterexample import Counterexample
 from fusionlab.equivalence.exact.identity import Identity
-from fusionlab.equivalence.few_walkers import CHECKED_WALKERS, WALKERS, Resized, resized
+from fusionlab.equivalence.few_walkers import CHECKED_WALKERS, EXACT_WALKERS, Resized, resized
 from fusionlab.equivalence.isolated import check_files, compare_files
 from fusionlab.equivalence.oracle import References
 from fusionlab.equivalence.samples import Sample, require_fitting, sample_of
@@ -520,15 +520,15 @@ def _exact_check(
     if isinstance(source, Program):
         given.progress(f"check: exactly, at most {limit_s:.0f} s")
         return lambda stop: compare_files(original, result.program, limit_s, stop, began=began)
-    given.progress(f"check: exactly, {WALKERS} walkers, at most {limit_s:.0f} s")
-    again = at_walkers(source, original, result, WALKERS)
+    given.progress(f"check: exactly, {EXACT_WALKERS} walkers, at most {limit_s:.0f} s")
+    again = at_walkers(source, original, result, EXACT_WALKERS)
 
     def compared(stop: threading.Event | None) -> Identity:
         if isinstance(again, Verdict):
-            return Identity("not-covered", 0, 0, 1.0, again.reason, walkers=WALKERS)
+            return Identity("not-covered", 0, 0, 1.0, again.reason, walkers=EXACT_WALKERS)
         identity = compare_files(*again.programs, limit_s, stop, began=began)
         told = "; ".join(filter(None, (identity.reason, again.instead)))
-        return replace(identity, walkers=WALKERS, reason=told)
+        return replace(identity, walkers=EXACT_WALKERS, reason=told)
 
     return compared
 

@@ -7,6 +7,9 @@ apart and in their places: no sum over walkers, no permutation, no walker index,
 Then each walker's results are the same function of that walker's part of the arguments, and a program at 2 walkers has
 that function, as has one at more walkers than there were. An axis along which an op is not known to do so keeps its
 extent.
+
+``isolated`` asks for two programs, ``study`` for a model, ``optimizing`` for a function and its arguments. Where no
+axis can be resized, programs are compared at their own shapes, and a model is lowered again (docs/exact.md).
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from fusionlab.hlo.program import Program, rewritten
 from fusionlab.hlo.resize import resize, view_of_copies
 from fusionlab.hlo.view import FunctionView, Node, walk
 
-WALKERS = 2
+EXACT_WALKERS = 2
 """The walkers of an exact comparison."""
 CHECKED_WALKERS = 16
 """The walkers of a comparison in floating point, unless others are asked for."""
@@ -46,7 +49,7 @@ class Resized:
         )
 
 
-def resized(programs: Sequence[Program], walkers: int = WALKERS, *, grow: bool = False) -> Resized | None:
+def resized(programs: Sequence[Program], walkers: int = EXACT_WALKERS, *, grow: bool = False) -> Resized | None:
     """``programs`` of one signature at ``walkers`` walkers (along each axis of more); None where none can be resized.
 
     An axis is resized if all of them treat what lies along it alike, and have it in the same places of the arguments.
