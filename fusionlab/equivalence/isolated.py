@@ -1,8 +1,12 @@
-"""Check two programs in a process of its own, under limits of time and memory; there always is a verdict.
+"""The entry of both checks: two programs are compared in a process of its own, under limits of time and memory.
 
-Programs of several devices run on as many simulated CPU devices (``jax_setup.provide_cpu_devices``); their float64
-truth is one program (``codegen.raising.devices``). The exact check, and one past its limits, goes function by function
-(``between_collectives``).
+    check_files      in floating point (``check``), at as many walkers as are asked for
+    compare_files    exactly (``exact.identity``), at two walkers (``few_walkers``)
+
+There always is a verdict. Programs of several devices run on as many simulated CPU devices
+(``jax_setup.provide_cpu_devices``); their float64 truth is one program (``codegen.raising.devices``). In floating point
+the whole program comes first; where it exceeds a limit or cannot be raised, the check goes function by function
+(``between_collectives``). The exact check always does.
 
 The memory limit is three quarters of the machine's memory, so that a check cannot take the machine down.
 """

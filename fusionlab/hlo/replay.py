@@ -1,8 +1,8 @@
 """The replay inventory: the loops that push one direction after another through a program and sum the results.
 
 A replay is a ``stablehlo.while`` with a known trip count in which nothing depends on the previous trip except sums and
-slots of floats, and whose body makes a direction from the counter: a row of an identity, or a comparison of the
-counter with an iota. Names are never consulted.
+slots of floats, and whose body makes a direction from the counter: a row of an identity, a comparison of the counter
+with an iota, or a one written among zeros. Names are never consulted.
 
 Linearity of the body in the direction is not decided here. A pass that needs it has to establish it.
 """
@@ -201,7 +201,8 @@ def _blockers(
         reason = f"each trip takes a slice of a {source} value that is not known to be an identity"
         yield Blocker("another table", reason, other_slices[0])
     elif seed is None:
-        reason = "no direction is made from the counter (no row of an identity, no comparison of it with an iota)"
+        forms = "no row of an identity, no comparison with an iota, no one written among zeros"
+        reason = f"no direction is made from the counter ({forms})"
         yield Blocker("no direction", reason, loop.node)
 
 

@@ -2,7 +2,8 @@
 
 A value that a loop carries unchanged has, inside it, the number of its initial value, so that recomputation in its body
 is recognised. Results of loops and branches, and of ops with an effect, have numbers of their own; with
-``equal_loops``, those of loops that carry equal values in the same way have one number.
+``equal_loops``, those of loops that carry equal values in the same way have one number. A loop in a loop is followed
+through its trips within each trip around it; one whose body would be numbered too often keeps numbers of its own.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 For a GPU, ``FusionProcessDumpProto`` in text form lists the steps of the pass: ``fusion`` (a producer went into a
 consumer, which may get a new name), ``producer_ineligible`` (with the reason) and ``update_priority`` (XLA's estimate
 in microseconds of producer and consumers unfused and fused; a fusion that would be slower is refused). The last step of
-a producer that remains at the end is the refusal.
+a producer that remains at the end is the refusal. ``codegen.compile`` asks XLA for the dump;
+``ledger.refusals`` matches its refusals to launches.
 
 For the CPU, the pages of ``xla_dump_fusion_visualization`` have a label per step and pair: ``Not fusing |producer| into
 |consumer| as REASON``, ``About to fuse |producer| into |consumer| ..``, ``Fused |producer| into |fusion| ..``.

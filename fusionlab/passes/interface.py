@@ -29,7 +29,8 @@ class Applied:
     """The pass rewrote something: ``what`` in words, at ``location`` (a JAX name stack).
 
     ``resolved`` is the pass with its choices made explicit (a chunk size instead of a memory budget), so that the
-    same rewrite can be repeated on the same program at another number of walkers. ``fallback`` is the reason why the
+    same rewrite can be repeated on the same program at another number of walkers: ``study`` and ``optimizing`` read it
+    back by ``pipeline.resolved_pipeline``. ``fallback`` is the reason why the
     rewriting that the pass prefers was declined; "" if this is it. ``sparsity`` says where the directions of a forward
     Laplacian become dense; None of another rewriting.
     """

@@ -1,9 +1,13 @@
-"""Step 3, weights: of a tail, those with which it adds up second derivatives; or none, but a function of each of them.
+"""Step 3 (of the five in ``__init__``), the weights with which a tail adds up second derivatives.
 
     y = tail(T) = tail(0) + sum_k a_k H_kk          T_k = H d_k, d_k the unit vectors of the program
 
 The tail of a random H whose diagonal is h must be that of its diagonal alone, and linear in it. Masses, factors, some
-of the coordinates, sums per electron, the diagonal kept, real and imaginary parts: all of them are these weights a.
+of the coordinates, sums per electron, the diagonal kept, real and imaginary parts: all of them are these weights a. A
+tail without weights may be another function of each second derivative.
+
+``weighed`` evaluates the tail at random points; ``_of_output`` solves for the weights of one output, and ``_constants``
+finds their rational numbers.
 """
 
 from __future__ import annotations

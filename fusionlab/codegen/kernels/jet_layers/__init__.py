@@ -16,4 +16,9 @@ The axes are those of a dot chain (``fusionlab.codegen.kernels.dot_chains``), of
 
     instance (walker, electron, columns):  z[rows, columns] = sum over k of u[rows, k] W[k, columns]
                                            the ops that follow, on z; the result is written once
+
+    layer     what a layer is: its contraction, rows, and the ops that may follow (``is_layer``, ``jet_layer``)
+    kernel    its Triton kernel, and where three products of TF32 pay
+
+The pass jet-layer-kernels decides what becomes a layer (``passes.jet_layer_kernels``; docs/jet-layers.md).
 """

@@ -9,6 +9,9 @@ of the parts round as those of tensor cores do, up to the sums: tensor cores may
 The split, the order and the lower products that are no number are those of Triton's pass F32DotTC
 (``lib/Dialect/TritonGPU/Transforms/F32DotTC.cpp``), whose conversion is ``cvt.rna.tf32.f32``: ties away from zero.
 Above the largest number of 11 bits, (2 - 2^-10) 2^127, that conversion may be infinite; here it is that number.
+
+The pass jet-layer-kernels alone asks for it, by its option ``precision=tf32x3``, and where it pays
+(``kernels.jet_layers.kernel.pays_in_tf32x3``).
 """
 
 from __future__ import annotations

@@ -154,6 +154,8 @@ def _convert(node: Node, evaluator: Evaluator, operands: Sequence[Held], environ
 
 
 def _bitcast(node: Node, evaluator: Evaluator, operands: Sequence[Held], environment: Environment) -> list[Held]:
+    """Integers of integers and what is constant bit by bit; drawn bits of a float; of the bits of a random number a
+    float that is a random function of them."""
     [held], dtype, shape = operands, dtype_of(node.results[0]), node.results[0].type.shape
     x, arithmetic, source, target = held.array, evaluator.arithmetic, dtype_of(node.operands[0]), is_float(dtype)
     if np.bool_ in (source, dtype):

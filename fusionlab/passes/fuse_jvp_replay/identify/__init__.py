@@ -4,7 +4,7 @@
     trial                one choice: its candidates and derivatives as one program
     positions            the x and F that may be meant
     cuts, degrees        the values that may be products H d: polynomials of one direction
-    derivatives          those of F along directions, to compare with
+    derivatives          those of F along directions; ``products._compare``, in the folder above, compares with them
     evaluating           draws, and the time limit;  few_walkers  how many;  equal_inputs  draws of tied inputs
     guards               what draws do not show;  shift_invariance  extremes that F does not depend on
 

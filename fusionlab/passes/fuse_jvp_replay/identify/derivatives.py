@@ -1,4 +1,7 @@
-"""Derivatives of F along directions, by its forward Laplacian, and their comparison with those of a program."""
+"""Derivatives of F along directions, by its forward Laplacian, beside the values of a program that may be the same.
+
+``products._compare``, in the folder above, decides whether they are.
+"""
 
 from __future__ import annotations
 

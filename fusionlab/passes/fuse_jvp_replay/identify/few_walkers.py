@@ -1,6 +1,7 @@
 """A few walkers that stand for all: how many, and along which axes of a program they are counted.
 
-``trial`` evaluates a program at these; where they do not stand for all, ``trials`` goes back to every walker.
+``trial`` evaluates a program at these; where they do not stand for all, ``trials`` goes back to every walker, of at
+most ``FEW_ENOUGH``. The checks of the rewritten program (docs/exact.md) have ``equivalence.few_walkers``.
 """
 
 from __future__ import annotations
