@@ -19,16 +19,14 @@ The sides of one ansatz on one molecule, all compiled for the same target by the
 from __future__ import annotations
 
 import functools
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 from pass_time import pass_seconds
-from rows import Row
+from rows import Row, revision_of
 
 import fusionlab
 from fusionlab.bytesize import ByteSize
@@ -162,15 +160,4 @@ def event_words(result: Result) -> list[str]:
 
 def revision(side: str) -> str:
     """Names the sources that decide what ``side`` gives; "" where they are not those of a commit."""
-    paths = _COUNTING if side in (*LAPLACIANS, "log-psi") else _REWRITING
-    root = Path(__file__).parents[1]
-
-    def git(*arguments: str) -> str:
-        return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True).stdout
-
-    try:
-        if git("status", "--porcelain", "--", *paths).strip():
-            return ""
-        return "-".join(line[:7] for line in git("rev-parse", *(f"HEAD:{path}" for path in paths)).split())
-    except (OSError, subprocess.CalledProcessError):
-        return ""
+    return revision_of(*(_COUNTING if side in (*LAPLACIANS, "log-psi") else _REWRITING))

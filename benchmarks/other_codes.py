@@ -25,7 +25,7 @@ jax_setup.load_jax()
 from code_programs import DEEPQMC, NETKET, SIDES, code_version, lowered  # noqa: E402  # after load_jax
 from laplacian_sides import event_words, revision  # noqa: E402
 from laplacian_tables import Systems, by_system, markdown_table, shown  # noqa: E402
-from rows import Row, add_options, fill_record, measure_apart, read_record  # noqa: E402
+from rows import OF_EACH_ROW, Row, add_options, fill_record, measure_apart, read_record  # noqa: E402
 
 from fusionlab.codegen.cache import default_cache  # noqa: E402
 from fusionlab.codegen.compile import versions  # noqa: E402
@@ -58,7 +58,7 @@ def main() -> None:
         return
     rows = fill_record(
         given.out,
-        "of each row",
+        OF_EACH_ROW,
         _names(given),
         lambda name: measure_apart(__file__, name, _options(given, name), given.limit_s),
         lambda name, row: not given.again and "failed" not in row and row.get("revision") == (_revision(name) or None),

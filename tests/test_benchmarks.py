@@ -66,6 +66,55 @@ def test_a_row_that_is_there_is_measured_again_only_where_it_is_out_of_date(modu
     assert json.loads(path.read_text())["rows"].keys() == {"a", "b", "c"}
 
 
+def test_a_row_of_other_versions_is_measured_again_and_names_them(module, tmp_path):
+    rows = module("rows")
+    path, measured = tmp_path / "record.json", []
+
+    def measure(name):
+        measured.append(name)
+        return {"launches": len(measured)}
+
+    rows.fill_record(path, "jax 1", ["a", "b"], measure)
+    assert rows.fill_record(path, "jax 2", ["a", "c"], measure) == {"a": {"launches": 3}, "c": {"launches": 4}}
+    assert measured == ["a", "b", "a", "c"]
+    record = json.loads(path.read_text())
+    assert record["versions"] == "jax 2"
+    assert record["rows"] == {"a": {"launches": 3}, "b": {"versions": "jax 1", "launches": 2}, "c": {"launches": 4}}
+    assert rows.fill_record(path, "jax 1", ["b"], measure) == {"b": {"versions": "jax 1", "launches": 2}}
+    assert measured == ["a", "b", "a", "c"]
+
+
+def test_rows_that_all_name_their_versions_are_as_current_as_the_script_says(module, tmp_path):
+    rows, path = module("rows"), tmp_path / "record.json"
+    rows.fill_record(path, rows.OF_EACH_ROW, ["a"], lambda name: {"versions": "jax 1"})
+    found = rows.fill_record(path, rows.OF_EACH_ROW, ["a", "b"], lambda name: {"versions": "jax 2"})
+    assert found == {"a": {"versions": "jax 1"}, "b": {"versions": "jax 2"}}
+    assert json.loads(path.read_text())["versions"] == rows.OF_EACH_ROW
+
+
+def test_a_revision_is_that_of_the_named_sources_alone(module, tmp_path, monkeypatch):
+    rows = module("rows")
+    monkeypatch.setattr(rows, "__file__", str(tmp_path / "benchmarks" / "rows.py"))
+
+    def commit():
+        who = ["-c", "user.name=a", "-c", "user.email=a"]
+        for words in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "a"]):
+            subprocess.run(["git", *words], cwd=tmp_path, check=True)
+
+    for name in ("deciding", "other"):
+        (tmp_path / name).write_text("1")
+    assert rows.revision_of("deciding") == ""
+    commit()
+    first = rows.revision_of("deciding")
+    assert len(first) == 7
+    (tmp_path / "other").write_text("2")
+    assert rows.revision_of("deciding") == first
+    assert rows.revision_of("deciding", "other") == ""
+    (tmp_path / "deciding").write_text("2")
+    commit()
+    assert rows.revision_of("deciding") != first
+
+
 FIGURES = {
     "walkers": 1024, "target": "a100", "dynamic_launches": 100, "temp_bytes": 1000, "flops": 10.0, "dynamic_copies": 2,
 }  # fmt: skip
