@@ -2,7 +2,15 @@
 
 import pytest
 
-from fusionlab.codegen.targets import load_target, target_names, target_of_clock, target_of_device
+from fusionlab.codegen.targets import (
+    _BLOCKS_PER_SM,
+    _TF32,
+    _UNIT_RATES,
+    load_target,
+    target_names,
+    target_of_clock,
+    target_of_device,
+)
 from fusionlab.errors import InputError
 
 
@@ -25,6 +33,13 @@ def test_specs_agree_with_the_data_sheets(name, sm, memory_bytes_per_s, fp32_ter
     assert target.peaks.memory_bytes_per_s == memory_bytes_per_s
     assert target.peaks.fp32_flops_per_s / 1e12 == pytest.approx(fp32_teraflops, abs=0.05)
     assert target.peaks.tf32_flops_per_s / 1e12 == pytest.approx(tf32_teraflops, abs=0.1)
+
+
+@pytest.mark.parametrize("table", [_TF32, _BLOCKS_PER_SM, _UNIT_RATES], ids=["TF32", "blocks", "rates"])
+def test_every_spec_s_compute_capability_is_in_each_table(table):
+    """Without a row TF32 has FP32's peak, 16 blocks fit an SM, and kernels have no time by their code."""
+    specs = [load_target(name) for name in target_names() if name not in ("cpu", "gpu")]
+    assert {target.name: target.sm for target in specs if target.sm not in table} == {}
 
 
 def test_cpu_is_attached_and_has_no_spec():

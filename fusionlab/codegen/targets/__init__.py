@@ -1,7 +1,8 @@
 """Targets: the devices that programs are compiled for, attached or not, and the loader of specs.
 
 A spec is the text of a ``stream_executor.GpuTargetConfigProto``, which XLA needs to compile ahead of time for an absent
-GPU. Those of this folder are minimal, because XLA rejects unknown fields.
+GPU. Those of this folder are minimal, because XLA rejects unknown fields. A compute capability has a row in each of
+``_TF32``, ``_BLOCKS_PER_SM`` and ``_UNIT_RATES``.
 """
 
 from __future__ import annotations
