@@ -276,14 +276,14 @@ def optimize(
     and one ``NotOptimizedWarning`` has the reason (with ``require_applied``, every call raises ``NotOptimizedError``):
     ``optimized.fusionlab.reason`` is the reason, ``optimized.fusionlab.report()`` the gain.
 
-    ``check``: ``once`` compares on the arguments of the first call of a program (and caches the verdict on disk),
-    ``always`` on those of every call, ``never`` does not. Under another transformation (``jit``, ``vmap``,
-    ``shard_map``) there are no values, and random ones are drawn. ``on_difference``: where the rewritten program is not
-    shown equal, ``original`` runs the original with a ``NotOptimizedWarning``, ``raise`` raises ``NotEquivalentError``
-    for a difference. ``cache``: a bool, or the folder that keeps rewritten programs between processes (True: below
-    ``$FUSIONLAB_CACHE``). ``exact_s``: seconds that the exact check (docs/exact.md) of a program may take, in a process
-    beside the comparison; 0 skips it. A forward Laplacian that is ``not-identical`` does not run: the original does.
-    Any other exact verdict is reported (``report()``) alone.
+    ``check``: ``once`` compares on the arguments of the first call of a program, and where these are inconclusive on
+    those of up to three more (and caches the verdict on disk), ``always`` on those of every call, ``never`` does not.
+    Under another transformation (``jit``, ``vmap``, ``shard_map``) there are no values, and random ones are drawn.
+    ``on_difference``: where the rewritten program is not shown equal, ``original`` runs the original with a
+    ``NotOptimizedWarning``, ``raise`` raises ``NotEquivalentError`` for a difference. ``cache``: a bool, or the folder
+    that keeps rewritten programs between processes (True: below ``$FUSIONLAB_CACHE``). ``exact_s``: seconds that the
+    exact check (docs/exact.md) of a program may take, in a process beside the comparison; 0 skips it. A forward
+    Laplacian that is ``not-identical`` does not run: the original does. Other exact verdicts are in the ``report()``.
     ``check_walkers``: where the function treats walkers (the leading axes of all results) alike, both programs are
     compared at this number of them, the first; None for all, and all where walkers are not found or ``check`` is
     ``always``.
