@@ -19,7 +19,7 @@ from fusionlab.hlo.ops import OPS
 
 from ..raising.raising_cases import with_place
 from .conftest import assert_equal_jets
-from .jet_cases import CASES, N, X, h, matrices
+from .jet_cases import CASES, ORDER, N, V, W, X, h, matrices, pairs
 
 # Lowered in another way for CUDA than for the CPU.
 BOTH_PLATFORMS = ("cumulative", "sort", "blocks", "solve", "gather-by-walker")
@@ -78,8 +78,34 @@ def test_rows_in_place_of_others(update, count):
 def test_what_is_padded_in_programs_for_a_gpu(function, padded, jets_of):
     """``State.stack_with``: a pad keeps XLA:GPU from fusing the sum that follows."""
     text: list[str] = []
-    jets_of(lambda x: function(h(x) - h(x).mean(1, keepdims=True)), X, text_of=text)
+    jets_of(lambda x: function(jnp.einsum("bnf,mn->bmf", h(x), V[:, :N])), X, text_of=text)
     assert ("stablehlo.pad" in text[0]) == padded
+
+
+SUMS = {
+    "of each": lambda x: h(x).sum(1),
+    "of each, and of features": lambda x: h(x).sum((1, 2)),
+    "of some": lambda x: h(x)[:, 1:3].sum(1),
+    "senders": lambda x: jnp.tanh(pairs(x) @ W).sum(1),
+    "receivers of one spin": lambda x: jnp.tanh(pairs(x)[:, :, 2:] @ W).sum(2),
+    "all pairs": lambda x: jnp.tanh(pairs(x) @ W).sum((1, 2)),
+    "all pairs of two spins": lambda x: jnp.tanh(pairs(x)[:, :1, 1:] @ W).sum((1, 2, 3)),
+    "in another order": lambda x: jnp.tanh(h(x)[:, ORDER]).sum(1),
+    "beside constants": lambda x: jnp.concatenate([h(x), jnp.ones((x.shape[0], 1, 5))], 1).sum(1),
+    "from a number": lambda x: lax.reduce(jnp.tanh(pairs(x) @ W), np.float64(2), lax.add, (2,)),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_over_axes_of_electrons(name, check_jets):
+    check_jets(SUMS[name], X)
+
+
+@pytest.mark.parametrize(("name", "masked"), [("of each", False), ("of some", False), ("in another order", True)])
+def test_what_has_each_electron_once_is_summed_without_masks(name, masked, jets_of):
+    text: list[str] = []
+    jets_of(SUMS[name], X, text_of=text)
+    assert ("stablehlo.select" in text[0]) == masked
 
 
 @pytest.mark.parametrize("function", [jax.nn.sigmoid, jax.nn.silu], ids=["sigmoid", "silu"])

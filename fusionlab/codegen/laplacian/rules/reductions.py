@@ -11,7 +11,7 @@ from jax import lax
 
 from fusionlab.codegen.laplacian.chains import jet_of
 from fusionlab.codegen.laplacian.jet import Jet, densify
-from fusionlab.codegen.laplacian.owners import minimal
+from fusionlab.codegen.laplacian.owners import Owner, consecutive, minimal
 from fusionlab.codegen.laplacian.rules.generic import linear, second_order
 from fusionlab.codegen.laplacian.state import Rule, State
 from fusionlab.codegen.raising.rules.reduction import combiner, is_arg_extreme
@@ -30,7 +30,7 @@ def reduce(state: State, node: Node) -> list[Jet | None]:
     if jet.owners is None or not any(owner.shape[axis] > 1 for owner in jet.owners for axis in axes):
         return [_reduced(state, node, name, jet)]
     if name == "add" and not state.options.adjoint:
-        state.postpone(node, lambda: _reduced(state, node, name, densify(jet, state.coordinates)))
+        state.postpone(node, lambda: _summed(state, node, jet, axes))
         return [None]
     return [_reduced(state, node, name, densify(jet, state.coordinates))]
 
@@ -51,6 +51,37 @@ def _reduced(state: State, node: Node, name: str, jet: Jet) -> Jet:
         return lax.reduce(weighted, np.zeros((), part.dtype), lax.add, axes)
 
     return Jet.of_derivatives(value, jax.vmap(summed)(jet.derivatives), has_laplacian, owners)
+
+
+def _summed(state: State, node: Node, jet: Jet, axes: tuple[int, ...]) -> Jet:
+    """The dense sum of ``jet`` over ``axes``, along some of which its owners vary.
+
+        sum_s [s = k] u_s        -->      u_k
+
+    Of a block in which each element of one summed axis has an electron of its own, the row of electron k has one term:
+    the block is placed. Masked and summed, it would be read once for each electron.
+    """
+    of, owners = state.coordinates, jet.owners or ()
+    placed = {i: axis for i, owner in enumerate(owners) if (axis := _axis_of_electrons(owner, axes)) is not None}
+    rest = [i for i in range(len(owners)) if i not in placed]
+    rows = jnp.concatenate([jet.jacobian[:0], *(jet.block(i, of) for i in rest)])
+    summed = Jet(jet.value, jet.laplacian, rows, tuple(owners[i] for i in rest))
+    stack = _reduced(state, node, "add", densify(summed, of)).stacked()
+    zero = np.zeros((), stack.dtype)
+    for i, axis in placed.items():
+        rows = jnp.moveaxis(jet.block(i, of), 1 + axis, 0)  # [n, c, *S without the axis]
+        rows = lax.reduce(rows, zero, lax.add, [2 + other - (other > axis) for other in axes if other != axis])
+        rows = rows.reshape(-1, *rows.shape[2:])
+        before = len(stack) - of.count + of.each * int(owners[i].flat[0])
+        end = len(stack) - before - len(rows)
+        stack = stack + lax.pad(rows, zero, [(before, end, 0), *((0, 0, 0) for _ in rows.shape[1:])])
+    return Jet.of_stack(stack, jet.laplacian is not None, None)
+
+
+def _axis_of_electrons(owner: Owner, axes: tuple[int, ...]) -> int | None:
+    """The one of ``axes`` along which alone ``owner`` varies, by one electron after another; None without it."""
+    varying = [axis for axis, extent in enumerate(owner.shape) if extent > 1]
+    return varying[0] if len(varying) == 1 and varying[0] in axes and consecutive(owner) is not None else None
 
 
 def shares(array: Any, axes: tuple[int, ...], largest: bool) -> Any:
