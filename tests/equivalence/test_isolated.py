@@ -1,6 +1,7 @@
 """Checks in a process of their own: whatever happens there, there is a verdict, and nothing on stderr."""
 
 import dataclasses
+import threading
 import time
 
 import numpy as np
@@ -15,6 +16,7 @@ from fusionlab.equivalence.exact.identity import Identity
 from fusionlab.equivalence.isolated import check_files
 from fusionlab.equivalence.samples import Sample
 from fusionlab.errors import InputError
+from fusionlab.passes.interface import Applied, Result
 from fusionlab.subprocesses import ProcessFailed
 
 X = np.linspace(0.1, 1.0, 12, dtype=np.float32).reshape(4, 3)
@@ -103,7 +105,7 @@ def test_a_model_is_compared_under_the_limits_of_a_file(lowered, monkeypatch):
         time.sleep(0.01)
         return study.SmallModel(source, (program, program), "rewritten again", lambda: "")
 
-    def compared(original, rewritten, limit_s, *, began):
+    def compared(original, rewritten, limit_s, stop, *, began):
         limits.append((limit_s, time.monotonic() - began))
         return Identity("identical", 12, 2, 1e-36)
 
@@ -127,3 +129,24 @@ def test_a_limit_counts_from_where_the_command_began(doubled):
 def test_another_laplacian_is_refused_before_anything_is_lowered():
     with pytest.raises(InputError, match="--exact: it compares rewritings"):
         check_exactly_alone(None, (), None, study.Circumstances(target=None), None, laplacian="forward")
+
+
+def test_both_checks_of_a_file_run_at_once_and_an_interrupt_ends_both(doubled, monkeypatch):
+    started = threading.Barrier(2, timeout=60)
+    stopped = []
+
+    def exact(original, rewritten, limit_s, stop, *, began):
+        started.wait()
+        stopped.append(stop.wait(60))
+        return Identity("not-covered", 0, 0, 1.0, "stopped")
+
+    def interrupted(*_, **__):
+        started.wait()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(study, "compare_files", exact)
+    monkeypatch.setattr(study, "check", interrupted)
+    result = Result(doubled, (Applied("batch-replay", "a change", "", "batch-replay"),))
+    with pytest.raises(KeyboardInterrupt):
+        study.judge(doubled, doubled, result, study.Circumstances(target=None))
+    assert stopped == [True]
