@@ -80,6 +80,8 @@ GATHERS = {
     "of-each": lambda a, i: jax.vmap(lambda row, k: row[k])(a, i),
     "slices": lambda a, i: jax.vmap(lambda k: lax.dynamic_slice(a, (0, k, k), (3, 2, 4)))(i),
     "one": lambda a, i: a[i[0]],
+    "a number of a vector": lambda a, i: jax.numpy.take(a[0, 0], i[0]),
+    "unsigned": lambda a, i: a.at[i.astype(np.uint32)].get(mode="clip"),
 }
 
 
@@ -89,3 +91,10 @@ def test_known_arrays_are_gathered_without_a_compile(name, lowered, monkeypatch)
     call = raise_program(view_of(lowered(GATHERS[name], A, ROWS).parse()), Raising(fold=True))
     monkeypatch.setattr(lax, "gather", None)
     np.testing.assert_array_equal(call(A, ROWS)[0], expected)
+
+
+def test_what_is_too_large_to_fold_is_gathered_by_the_program(lowered):
+    table, rows = np.ones((64, 128), np.float32), np.arange(4096, dtype=np.int32) % 64
+    call = raise_program(view_of(lowered(lambda t, r: t[r], table, rows).parse()), Raising(fold=True))
+    jaxpr = jax.make_jaxpr(lambda: call(table, rows))()
+    assert any(equation.primitive.name == "gather" for equation in jaxpr.eqns)

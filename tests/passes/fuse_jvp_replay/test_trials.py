@@ -235,7 +235,20 @@ def test_an_extreme_of_weights_alone_is_no_reason_for_another_trial(lowered, rew
     assert made[0] == made[1]
 
 
-@pytest.mark.parametrize(("made_of", "tried"), [(lambda x: (x * x).sum(), True), (lambda x: jnp.tanh(x).sum(), False)])
+QUADRATICS = {
+    "product": lambda x: (x * x).sum(),
+    "square": lambda x: (jnp.square(x) * jnp.arange(1.0, 1 + COORDINATES)).sum(),
+    "minimum image": lambda x: ((x - jnp.round(x)) ** 2).sum(),
+    "pieces": lambda x: (x * x).sum() + jnp.maximum(x, 0.5).sum(),
+    "root": lambda x: jnp.sqrt((x * x).sum()) ** 2,
+}
+
+
+@pytest.mark.parametrize(
+    ("made_of", "tried"),
+    [*((made_of, True) for made_of in QUADRATICS.values()), (lambda x: jnp.tanh(x).sum(), False)],
+    ids=[*QUADRATICS, "tanh"],
+)
 def test_a_table_is_tried_as_the_hessian_of_quadratic_values_alone(made_of, tried, lowered, rewritten, evaluated):
     """Beside the last values, which are tried whatever they are."""
 
@@ -244,3 +257,30 @@ def test_a_table_is_tried_as_the_hessian_of_quadratic_values_alone(made_of, trie
 
     assert not rewritten(lowered(beside, X[0]), "sparsify-directions").applied
     assert (len(set(map(id, evaluated))) > 1) == tried
+
+
+def test_a_value_whose_trips_depend_on_x_is_beside_a_quadratic_one(lowered, rewritten):
+    def energy(x):
+        def value(y):
+            return (y * y * jnp.arange(1.0, 1 + COORDINATES)).sum()
+
+        push = jax.linearize(jax.grad(value), x)[1]
+        total = jax.lax.fori_loop(0, COORDINATES, lambda k, sum_: sum_ + push(jnp.eye(COORDINATES)[k])[k], 0.0)
+        many = jax.lax.while_loop(lambda c: c[0] < jnp.abs(x[0]) * 10, lambda c: (c[0] + 1, c[1] * 1.5), (0.0, 1.0))[1]
+        return jnp.sin(value(x)), total + many
+
+    assert rewritten(lowered(energy, X[0]), "sparsify-directions").applied
+
+
+def test_a_loop_behind_an_extreme(run_raised):
+    """It has no transpose."""
+
+    def value(x):
+        return jax.lax.fori_loop(0, 2, lambda k, y: 1.1 * jnp.sin(y), jax.nn.softmax(layer(x))).sum()
+
+    def energy(x):
+        push = jax.linearize(jax.grad(value), x)[1]
+        add = lambda k, total: total + push(jnp.eye(COORDINATES)[k])[k]  # noqa: E731
+        return value(x), jax.lax.fori_loop(0, COORDINATES, add, 0.0)
+
+    assert_rewritten(run_raised, jax.vmap(energy), X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from fusionlab.codegen.laplacian.chains import jet_of
-from fusionlab.codegen.laplacian.jet import Jet, densify
+from fusionlab.codegen.laplacian.jet import Coordinates, Jet, densify, sum_of
 from fusionlab.codegen.laplacian.owners import Owner, consecutive, minimal
 from fusionlab.codegen.laplacian.rules.generic import linear, second_order
 from fusionlab.codegen.laplacian.state import Rule, State
@@ -64,18 +65,32 @@ def _summed(state: State, node: Node, jet: Jet, axes: tuple[int, ...]) -> Jet:
     of, owners = state.coordinates, jet.owners or ()
     placed = {i: axis for i, owner in enumerate(owners) if (axis := _axis_of_electrons(owner, axes)) is not None}
     rest = [i for i in range(len(owners)) if i not in placed]
-    rows = jnp.concatenate([jet.jacobian[:0], *(jet.block(i, of) for i in rest)])
-    summed = Jet(jet.value, jet.laplacian, rows, tuple(owners[i] for i in rest))
+    of_rest = jnp.concatenate([jet.jacobian[:0], *(jet.block(i, of) for i in rest)])
+    summed = Jet(jet.value, jet.laplacian, of_rest, tuple(owners[i] for i in rest))
+    rows = [_placed(jet.block(i, of), owners[i], axis, axes, of) for i, axis in placed.items()]
+    if not rest:
+        front = _reduced(state, node, "add", replace(summed, owners=None)).stacked()
+        return Jet.of_stack(jnp.concatenate([front, sum_of(rows)]), jet.laplacian is not None, None)
     stack = _reduced(state, node, "add", densify(summed, of)).stacked()
-    zero = np.zeros((), stack.dtype)
-    for i, axis in placed.items():
-        rows = jnp.moveaxis(jet.block(i, of), 1 + axis, 0)  # [n, c, *S without the axis]
-        rows = lax.reduce(rows, zero, lax.add, [2 + other - (other > axis) for other in axes if other != axis])
-        rows = rows.reshape(-1, *rows.shape[2:])
-        before = len(stack) - of.count + of.each * int(owners[i].flat[0])
-        end = len(stack) - before - len(rows)
-        stack = stack + lax.pad(rows, zero, [(before, end, 0), *((0, 0, 0) for _ in rows.shape[1:])])
+    if rows:
+        before = [(len(stack) - of.count, 0, 0), *((0, 0, 0) for _ in stack.shape[1:])]
+        stack = stack + lax.pad(sum_of(rows), np.zeros((), stack.dtype), before)
     return Jet.of_stack(stack, jet.laplacian is not None, None)
+
+
+def _placed(rows: Any, owner: Owner, axis: int, axes: tuple[int, ...], of: Coordinates) -> Any:
+    """[K, *S']: the ``rows`` [c, *S] of a block, of electrons one after another along ``axis``, summed over the other
+    ``axes``. NotImplementedError where the owners do not fit, as in ``densify``."""
+    if rows.shape[1 + axis] != owner.size:
+        raise NotImplementedError(f"its electrons are taken along axes of extents {owner.shape}, of {rows.shape[1:]}")
+    zero = np.zeros((), rows.dtype)
+    rows = jnp.moveaxis(rows, 1 + axis, 0)  # [n, c, *S without the axis]
+    rows = lax.reduce(rows, zero, lax.add, [2 + other - (other > axis) for other in axes if other != axis])
+    before, end = int(owner.flat[0]), of.electrons - int(owner.flat[0]) - owner.size
+    rows = rows.reshape(-1, *rows.shape[2:])
+    if not before and not end:
+        return rows
+    return lax.pad(rows, zero, [(of.each * before, of.each * end, 0), *((0, 0, 0) for _ in rows.shape[1:])])
 
 
 def _axis_of_electrons(owner: Owner, axes: tuple[int, ...]) -> int | None:

@@ -36,10 +36,8 @@ def folded(op: RaisedOp, rule: Rule) -> Sequence[Any] | None:
     node = op.node
     if not node.results or not all(isinstance(op.environment[value], np.ndarray) for value in reads(node)):
         return None
-    for value in node.results:
-        size = math.prod(op.raising.shape(value))
-        if size > (_MOST_FLOATS if value.type.dtype in FLOATS else _MOST_ELEMENTS):
-            return None
+    if not is_small(op):
+        return None
     if node.op is ops.OPTIMIZATION_BARRIER:
         return op.operands
     if len(node.results) == 1 and node.results[0] not in op.raising.shapes:
@@ -51,6 +49,12 @@ def folded(op: RaisedOp, rule: Rule) -> Sequence[Any] | None:
         return None
     with jax.ensure_compile_time_eval():
         return [np.asarray(array) for array in rule(op)]
+
+
+def is_small(op: RaisedOp) -> bool:
+    """True if the results of ``op`` are of a size that is folded."""
+    most = {value: _MOST_FLOATS if value.type.dtype in FLOATS else _MOST_ELEMENTS for value in op.node.results}
+    return all(math.prod(op.raising.shape(value)) <= limit for value, limit in most.items())
 
 
 def _rounds(node: Node, operands: Sequence[np.ndarray], result: Any) -> bool:

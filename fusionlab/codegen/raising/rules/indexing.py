@@ -16,6 +16,7 @@ import numpy as np
 from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
+from fusionlab.codegen.raising.rules.folding import is_small
 from fusionlab.codegen.raising.rules.reduction import combiner
 from fusionlab.codegen.raising.rules.rule import RaisedOp, RaiseError, Rule
 
@@ -38,7 +39,7 @@ def _dynamic_update_slice(op: RaisedOp) -> list[Any]:
 def _gather(op: RaisedOp) -> list[Any]:
     numbers = stablehlo.GatherDimensionNumbers(op.node.attributes["dimension_numbers"])
     _require_trailing_index_vector(op, numbers)
-    if all(isinstance(operand, np.ndarray) for operand in op.operands):
+    if is_small(op) and all(isinstance(operand, np.ndarray) for operand in op.operands):
         array, indices = op.operands
         return [_known_gather(array, indices, numbers, op.sizes("slice_sizes"))]
     dimensions = lax.GatherDimensionNumbers(
@@ -68,8 +69,10 @@ def _known_gather(array: np.ndarray, indices: np.ndarray, numbers: Any, sizes: S
         if axis in of_batch:
             place = along(extent, of_batch[axis])
         if axis in starts:
-            start = np.clip(indices[..., starts.index(axis)].astype(np.int64), 0, extent - size)
-            place = place + start.reshape(*batch, *(1,) * len(window))
+            start = indices[..., starts.index(axis)]
+            start = np.minimum(start, np.uint64(extent - size)) if start.dtype.kind == "u" else start
+            start = np.clip(start.astype(np.int64), 0, extent - size)
+            place = place + start.reshape((*batch, *(1,) * len(window)))
         if axis in window:
             place = place + along(size, len(batch) + window.index(axis))
         places.append(place)
@@ -139,21 +142,23 @@ def _placed_updates(op: RaisedOp, combined_by: str, numbers: Any) -> Any | None:
     source = np.full(math.prod(extents), -1)
     source[flat] = np.arange(flat.size)
 
-    array = np if isinstance(operand, np.ndarray) and isinstance(updates, np.ndarray) else jnp
+    known = is_small(op) and isinstance(operand, np.ndarray) and isinstance(updates, np.ndarray)
+    numpy = np if known else jnp
 
     def in_place(rows: Any) -> Any:
         """[*extents, *kept] in the order of the operand's axes."""
-        return op.jax(array.transpose, rows, [[*axes, *kept].index(axis) for axis in range(len(axes) + len(kept))])
+        return op.jax(numpy.transpose, rows, [[*axes, *kept].index(axis) for axis in range(len(axes) + len(kept))])
 
     batch = [axis for axis in range(np.ndim(updates)) if axis not in window]
-    ordered = op.jax(array.transpose, updates, [*batch, *window])
-    rows = op.jax(array.reshape, ordered, (flat.size, *(np.shape(operand)[a] for a in kept)))
+    ordered = op.jax(numpy.transpose, updates, [*batch, *window])
+    rows = op.jax(numpy.reshape, ordered, (flat.size, *(np.shape(operand)[a] for a in kept)))
     read = op.jax(operator.getitem, rows, np.maximum(source, 0))
-    moved = in_place(op.jax(array.reshape, read, (*extents, *rows.shape[1:])))
+    moved = in_place(op.jax(numpy.reshape, read, (*extents, *rows.shape[1:])))
     written = in_place((source >= 0).reshape(*extents, *(1 for _ in kept)))
     if combined_by == "add" and not (isinstance(operand, np.ndarray) and not operand.any()):
-        moved = op.jax(array.add, operand, moved)
-    return op.jax(array.where, written, moved, operand)
+        with np.errstate(all="ignore"):
+            moved = op.jax(numpy.add, operand, moved)
+    return op.jax(numpy.where, written, moved, operand)
 
 
 RULES: dict[str, Rule] = {

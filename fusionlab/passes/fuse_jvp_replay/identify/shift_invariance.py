@@ -41,7 +41,7 @@ def extremes(trial: ProductTrial) -> list[Value]:
 def invariant_shifts(trial: ProductTrial) -> dict[Value, set[Value]]:
     """For the ``extremes`` of ``trial`` the outputs that do not depend on the value.
 
-    Each is moved by a random array, and the derivatives by all of its elements are zero in all draws.
+    Each is moved by a random array, and the derivative along another is zero in all draws.
     """
     shifts, outputs = extremes(trial), trial.outputs
     if not shifts:
@@ -62,9 +62,10 @@ def invariant_shifts(trial: ProductTrial) -> dict[Value, set[Value]]:
 
 
 def _slopes(trial: ProductTrial, shifts: Sequence[Value]) -> FunctionView:
-    """The derivatives by each of ``shifts`` of each output, contracted with a random array: of the inputs, by how much
-    each shift is moved, and these arrays."""
+    """The derivatives of each output along an array of each of ``shifts``: of the inputs, how far each is moved, and
+    these arrays. They are pushed: a loop behind an extreme has no transpose."""
     raising, inputs, outputs = trial.raising, trial.inputs, trial.outputs
+    shapes = [raising.shape(shift) for shift in shifts]
 
     def moved(given: Mapping[Value, Any], by: Sequence[Any]) -> list[Any]:
         environment = dict(given)
@@ -78,10 +79,8 @@ def _slopes(trial: ProductTrial, shifts: Sequence[Value]) -> FunctionView:
     def slopes(*arrays: Any) -> list[Any]:
         given = dict(zip(inputs, arrays, strict=False))
         by, along = arrays[len(inputs) : len(inputs) + len(shifts)], arrays[len(inputs) + len(shifts) :]
-        values, pull = jax.vjp(lambda by: moved(given, by), list(by))
-        none = [jnp.zeros_like(value) for value in values]
-        directions = [own.astype(value.dtype) for own, value in zip(along, values, strict=True)]
-        pulled = [pull([*none[:f], own, *none[f + 1 :]])[0] for f, own in enumerate(directions)]
-        return [of_output[i] for i in range(len(shifts)) for of_output in pulled]
+        _, push = jax.linearize(lambda by: moved(given, by), list(by))
+        none = [jnp.zeros_like(array) for array in along]
+        return [slope for i, own in enumerate(along) for slope in push([*none[:i], own, *none[i + 1 :]])]
 
-    return trial.view_of(slopes, [*map(raising.shape, shifts), *map(raising.shape, outputs)])
+    return trial.view_of(slopes, [*shapes, *shapes])

@@ -17,6 +17,7 @@ from typing import Any
 from fusionlab.codegen.laplacian.state import Options
 from fusionlab.codegen.raising import Raising
 from fusionlab.equivalence.exact.values import Array, Drawn
+from fusionlab.hlo import ops
 from fusionlab.hlo.batch_axes import Marks, united
 from fusionlab.hlo.dependence import live_nodes, reached
 from fusionlab.hlo.value_numbers import ValueNumbers
@@ -24,11 +25,13 @@ from fusionlab.hlo.view import FunctionView, Node, Value, free_values, reads, wa
 from fusionlab.passes.fuse_jvp_replay.directions import Place, UnitRows, constant_seeds, subject_of
 from fusionlab.passes.fuse_jvp_replay.identify import equal_inputs
 from fusionlab.passes.fuse_jvp_replay.identify.cuts import Cut, candidates, read_by
-from fusionlab.passes.fuse_jvp_replay.identify.degrees import degrees
 from fusionlab.passes.fuse_jvp_replay.identify.derivatives import Derivatives, along
 from fusionlab.passes.fuse_jvp_replay.identify.evaluating import Evaluation, not_computed
 from fusionlab.passes.fuse_jvp_replay.identify.few_walkers import resized, walker_marks, walkers_to_evaluate
 from fusionlab.passes.fuse_jvp_replay.identify.positions import coordinates_of
+
+_IN_QUADRATICS = (ops.POWER, ops.SQRT)
+"""Transcendental ops that a quadratic function may be made of; second derivatives of others are taken to vary."""
 
 
 class ProductTrial(Evaluation):
@@ -58,9 +61,10 @@ class ProductTrial(Evaluation):
         dependent, directed = reached(flat, [x]), reached(flat, self.constants)
         self.candidates, self.together = candidates(places, self.outputs, self.coordinates.count, directed, dependent)
         seconds = [cut.value for cut in self.candidates if 2 in cut.orders]
-        if not is_likely and dependent.isdisjoint(seconds):  # H is constant, F quadratic
-            of_x = degrees(flat.nodes, {x: 1})
-            self.outputs = [output for output in self.outputs if of_x[output] == 2]
+        if not is_likely and dependent.isdisjoint(seconds):  # H is constant
+            curved = (node for node in flat.walk() if node.op.transcendental and node.op not in _IN_QUADRATICS)
+            beyond = reached(flat, [value for node in curved for value in node.results if value in dependent])
+            self.outputs = [output for output in self.outputs if output not in beyond]
             self.candidates = self.candidates if self.outputs else []
         self.gradients = self._possible_gradients(dependent, directed) if self.has_products else []
         self._resize, self.is_likely = resize, is_likely
