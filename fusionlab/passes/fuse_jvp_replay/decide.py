@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from fusionlab.codegen.laplacian.jet import Coordinates
 from fusionlab.codegen.raising import Raising
 from fusionlab.hlo.batch_axes import Marks
@@ -81,11 +83,11 @@ def decision(products: Products, tail: Tail, targets: Sequence[WeightedTarget]) 
     if of_diagonal and not by_adjoint:
         reason = f"{trial.subject} weighs second derivatives one by one, and there is no adjoint that has them"
         raise Refusal(Ground.WEIGHTS_BY_ADJOINT, reason)
-    summed = [] if by_adjoint else _coordinates_of_sums(targets)
+    some = [] if by_adjoint else _some_coordinates(targets)
     try:
-        kept = gradients_at_ties(trial, stopped, options, tail, own, summed)
+        kept = gradients_at_ties(trial, stopped, options, tail, own, some)
     except Refusal:  # derivatives by some coordinates are defined where those along a direction are not
-        by_adjoint = bool(summed) and adjoint_holds(trial, list(outputs), stopped, options)
+        by_adjoint = bool(some) and adjoint_holds(trial, list(outputs), stopped, options)
         if not by_adjoint:
             raise
         kept = gradients_at_ties(trial, stopped, options, tail, own, [])
@@ -98,14 +100,10 @@ def decision(products: Products, tail: Tail, targets: Sequence[WeightedTarget]) 
     )  # fmt: skip
 
 
-def _coordinates_of_sums(targets: Sequence[WeightedTarget]) -> list[frozenset[int]]:
-    """The coordinates that have a weight, of each sum, where some weights are 0 or targets have channels; else none."""
+def _some_coordinates(targets: Sequence[WeightedTarget]) -> list[int]:
+    """The coordinates that have a weight, where some weights are 0 or targets have channels; else none."""
     terms = [term for target in targets for term in target.terms]
     if all(all(map(all, term.real)) and term.axis is None for term in terms):
         return []
-    found = {
-        frozenset(k for k, pair in enumerate(zip(real, imaginary, strict=True)) if any(pair))
-        for term in terms
-        for real, imaginary in zip(term.real, term.imaginary or term.real, strict=True)
-    }
-    return [each for each in found if each]
+    rows = np.array([[bool(weight) for weight in row] for term in terms for row in (*term.real, *term.imaginary)])
+    return [int(k) for k in np.flatnonzero(rows.any(0))]

@@ -19,7 +19,6 @@ from fusionlab.equivalence.exact.values import Array, Drawn
 from fusionlab.hlo.dependence import live_nodes
 from fusionlab.hlo.view import FunctionView, Value
 from fusionlab.passes.fuse_jvp_replay.identify import equal_inputs
-from fusionlab.passes.fuse_jvp_replay.identify.cuts import Cut
 from fusionlab.passes.fuse_jvp_replay.identify.derivatives import along_each, laplacians, state_of
 from fusionlab.passes.fuse_jvp_replay.identify.evaluating import DRAWS, in_two_parts
 from fusionlab.passes.fuse_jvp_replay.identify.trial import ProductTrial
@@ -34,51 +33,39 @@ def gradients_at_ties(
     options: Options,
     tail: Tail,
     gradients: Mapping[Value, Value],
-    summed: Sequence[frozenset[int]],
+    some: Sequence[int],
 ) -> dict[Value, Value]:
     """The ``gradients`` that are derivatives at equal inputs; Refusal if a cut is no derivative there.
 
-    ``summed``: where weights leave coordinates out, by which there may be no derivative, those of each sum.
+    ``some``: where weights leave coordinates out, by which there may be no derivative, the others, each for itself.
     """
     lowered, count, kept = trial.lowered(stopped, options), len(trial.inputs), dict(gradients)
-    masks = _tied_directions(trial.coordinates, one_by_one=bool(summed))
+    masks = _tied_directions(trial.coordinates, some)
     changing = lowered.arguments[count : count + 2] if len(masks) > 1 else lowered.arguments
     same, rest, size = in_two_parts(lowered, changing, trial.prepared)
     for part, arguments in trial.batches_at_equal_inputs(lowered, trial.inputs, size):
         evaluator = Evaluator(part, trial.prepared)
         shared = trial.held(same, evaluator, arguments)
-        terms: dict[Cut, list[tuple[Array, Array]]] = {cut: [] for cut in tail.cuts}
-        for along in masks:
+        for at, along in masks:
             directions = [_masked(each, along) for each in arguments[count : count + 2]]
             given = [*arguments[:count], *directions, *arguments[count + 2 :]]
             found = trial.results(trial.evaluated(rest, evaluator, [*given, *shared]), given)
             for cut in tail.cuts:
+                if cut.order == 2 and some and at not in some:
+                    continue
                 f = trial.outputs.index(cut.of)
-                ours, expected = found.both(part, cut, f, cut.order, bool(summed))
+                ours, expected = found.both(part, cut, f, cut.order, bool(some))
                 assert ours is not None
                 assert expected is not None
-                differ = ours != part.multiply(part.embedded(np.asarray(cut.scale)), expected)
-                undefined = np.isnan(ours) | np.isnan(found.values[f])[:, None]
-                terms[cut].append((differ, undefined))
+                scaled = part.multiply(part.embedded(np.asarray(cut.scale)), expected)
+                known = ~(np.isnan(ours) | np.isnan(found.values[f])[:, None])
+                if (ours[known] != scaled[known]).any():
+                    raise Refusal(Ground.TIES, f"{trial.subject} {equal_inputs.DIFFERS}", is_final=True)
             for gradient, output in list(kept.items()):
                 i, f = trial.gradients.index(gradient), trial.outputs.index(output)
                 if not found.is_gradient(part, i, f, where_known=True):
                     del kept[gradient]
-        if any(_is_other(of, summed if cut.order == 2 else []) for cut, of in terms.items()):
-            raise Refusal(Ground.TIES, f"{trial.subject} {equal_inputs.DIFFERS}", is_final=True)
     return kept
-
-
-def _is_other(terms: Sequence[tuple[Array, Array]], summed: Sequence[frozenset[int]]) -> bool:
-    """True if a derivative that counts differs, of what differs and what is undefined in each of ``terms``: of a sum,
-    one where those by all coordinates of the sum are defined."""
-    if not summed:
-        return any(bool((differ & ~undefined).any()) for differ, undefined in terms)
-    for coordinates in summed:
-        unknown = np.any([terms[k][1] for k in coordinates], axis=0)
-        if any(bool((terms[k][0] & ~unknown).any()) for k in coordinates):
-            return True
-    return False
 
 
 def _masked(direction: Drawn, along: Array | None) -> Drawn:
@@ -142,10 +129,11 @@ def _agree(trial: ProductTrial, results: Callable[..., list[Any]], count: int, t
     return True
 
 
-def _tied_directions(of: Coordinates, one_by_one: bool) -> list[Array | None]:
-    """Masks [K] of directions at equal inputs: all, and those of the first electron; or each coordinate alone."""
-    if one_by_one:
-        return [*np.eye(of.count)]
+def _tied_directions(of: Coordinates, some: Sequence[int]) -> list[tuple[int | None, Array | None]]:
+    """Masks [K] of directions at equal inputs: all, and those of the first electron; where only ``some`` have weights,
+    each coordinate alone, with its number."""
+    if some:
+        return [*enumerate(np.eye(of.count))]
     first = np.zeros(of.count)
     first[: of.each] = 1
-    return [None, first] if of.electrons > 1 else [None]
+    return [(None, None), (None, first)] if of.electrons > 1 else [(None, None)]
