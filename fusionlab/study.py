@@ -516,10 +516,9 @@ def _exact_check(
     source: Workload | Program, original: Program, result: Result, given: Circumstances
 ) -> Callable[[threading.Event | None], Identity]:
     """``check_exactly`` with its programs made: what is left waits for a process, until an event."""
-    limit_s, began = given.check_time_limit_s, time.monotonic()
     if isinstance(source, Program):
-        given.progress(f"check: exactly, at most {limit_s:.0f} s")
-        return lambda stop: compare_files(original, result.program, limit_s, stop, began=began)
+        return _exact_check_of_pair(original, result.program, given)
+    limit_s, began = given.check_time_limit_s, time.monotonic()
     given.progress(f"check: exactly, {EXACT_WALKERS} walkers, at most {limit_s:.0f} s")
     again = at_walkers(source, original, result, EXACT_WALKERS)
 
@@ -527,16 +526,24 @@ def _exact_check(
         if isinstance(again, Verdict):
             return Identity("not-covered", 0, 0, 1.0, again.reason, walkers=EXACT_WALKERS)
         identity = compare_files(*again.programs, limit_s, stop, began=began)
-        told = "; ".join(filter(None, (identity.reason, again.instead)))
-        return replace(identity, walkers=EXACT_WALKERS, reason=told)
+        reason = "; ".join(filter(None, (identity.reason, again.instead)))
+        return replace(identity, walkers=EXACT_WALKERS, reason=reason)
 
     return compared
 
 
 def check_pair_exactly(original: Program, rewritten: Program, given: Circumstances) -> Identity:
     """``check_exactly`` of two programs as they stand."""
-    given.progress(f"check: exactly, at most {given.check_time_limit_s:.0f} s")
-    return compare_files(original, rewritten, given.check_time_limit_s)
+    return _exact_check_of_pair(original, rewritten, given)(None)
+
+
+def _exact_check_of_pair(
+    original: Program, rewritten: Program, given: Circumstances
+) -> Callable[[threading.Event | None], Identity]:
+    """``_exact_check`` of two programs as they stand."""
+    limit_s, began = given.check_time_limit_s, time.monotonic()
+    given.progress(f"check: exactly, at most {limit_s:.0f} s")
+    return lambda stop: compare_files(original, rewritten, limit_s, stop, began=began)
 
 
 def judge(

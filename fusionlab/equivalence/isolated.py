@@ -6,7 +6,7 @@
 There always is a verdict. Programs of several devices run on as many simulated CPU devices
 (``jax_setup.provide_cpu_devices``); their float64 truth is one program (``codegen.raising.devices``). In floating point
 the whole program comes first; where it exceeds a limit or cannot be raised, the check goes function by function
-(``between_collectives``). The exact check always does.
+(``between_collectives``). The exact check of programs with collectives always does.
 
 The memory limit is three quarters of the machine's memory, so that a check cannot take the machine down. The exact
 check and that in floating point run at once (``study.judge``, ``fusionlab.optimize``), and have it each.

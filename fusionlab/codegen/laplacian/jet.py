@@ -22,7 +22,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fusionlab.codegen.laplacian.owners import NO_ELECTRON, Owner, consecutive, meeting, minimal, same_owner, where
+from fusionlab.codegen.laplacian.owners import (
+    NO_ELECTRON,
+    Owner,
+    consecutive,
+    meeting,
+    minimal,
+    require_fitting,
+    same_owner,
+    where,
+)
 
 Scale = Callable[[Any], Any]
 """Maps the Laplacian and the rows of a jet where they enter a linear combination; broadcasts over a leading axis."""
@@ -166,8 +175,7 @@ def densify(jet: Jet, coordinates: Coordinates) -> Jet:
         electrons = np.arange(coordinates.electrons).reshape((-1,) + (1,) * owner.ndim)
         mask = (electrons == owner[None])[:, None]  # [N, 1, *S]
         rows = jet.block(number, coordinates)[None]  # [1, c, *S]
-        if any(n not in (1, m) for n, m in zip(mask.shape, shape, strict=True)):
-            raise NotImplementedError(f"its electrons are taken along axes of extents {owner.shape}, of {jet.shape}")
+        require_fitting(owner, jet.shape)
         part = where(mask, jnp.broadcast_to(rows, shape))
         total = part if total is None else total + part
     if total is None:

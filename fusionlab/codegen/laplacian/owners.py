@@ -6,7 +6,6 @@ An op that moves elements moves their owners in the same way: it runs here on in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -38,6 +37,12 @@ def minimal(owner: Owner) -> Owner:
             if ((owner == most) | (owner == NO_ELECTRON)).all():
                 owner = most
     return np.asarray(owner, np.int32, order="C")  # ``ascontiguousarray`` gives a scalar an axis
+
+
+def require_fitting(owner: Owner, shape: Sequence[int]) -> None:
+    """NotImplementedError where ``owner`` is not of a value of ``shape``: another axis was taken for the walkers'."""
+    if any(n not in (1, m) for n, m in zip(owner.shape, shape, strict=True)):
+        raise NotImplementedError(f"its electrons are taken along axes of extents {owner.shape}, of {shape}")
 
 
 def same_owner(first: Owner, second: Owner) -> bool:
@@ -133,4 +138,4 @@ def _moved(node: Node, operands: Sequence[Any], one: raising.Raising) -> Any:
             return operands[0][tuple(map(slice, start, op.sizes("limit_indices"), strides))]
         case _:
             with jax.ensure_compile_time_eval():
-                return raising.RULES[node.name](replace(op, operands=list(operands)))[0]
+                return raising.RULES[node.name](op)[0]

@@ -12,7 +12,7 @@ from jax import lax
 
 from fusionlab.codegen.laplacian.chains import jet_of
 from fusionlab.codegen.laplacian.jet import Coordinates, Jet, densify, sum_of
-from fusionlab.codegen.laplacian.owners import Owner, consecutive, minimal
+from fusionlab.codegen.laplacian.owners import Owner, consecutive, minimal, require_fitting
 from fusionlab.codegen.laplacian.rules.generic import linear, second_order
 from fusionlab.codegen.laplacian.state import Rule, State
 from fusionlab.codegen.raising.rules.reduction import combiner, is_arg_extreme
@@ -81,8 +81,7 @@ def _summed(state: State, node: Node, jet: Jet, axes: tuple[int, ...]) -> Jet:
 def _placed(rows: Any, owner: Owner, axis: int, axes: tuple[int, ...], of: Coordinates) -> Any:
     """[K, *S']: the ``rows`` [c, *S] of a block, of electrons one after another along ``axis``, summed over the other
     ``axes``. NotImplementedError where the owners do not fit, as in ``densify``."""
-    if rows.shape[1 + axis] != owner.size:
-        raise NotImplementedError(f"its electrons are taken along axes of extents {owner.shape}, of {rows.shape[1:]}")
+    require_fitting(owner, rows.shape[1:])
     zero = np.zeros((), rows.dtype)
     rows = jnp.moveaxis(rows, 1 + axis, 0)  # [n, c, *S without the axis]
     rows = lax.reduce(rows, zero, lax.add, [2 + other - (other > axis) for other in axes if other != axis])

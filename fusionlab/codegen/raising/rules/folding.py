@@ -53,8 +53,10 @@ def folded(op: RaisedOp, rule: Rule) -> Sequence[Any] | None:
 
 def is_small(op: RaisedOp) -> bool:
     """True if the results of ``op`` are of a size that is folded."""
-    most = {value: _MOST_FLOATS if value.type.dtype in FLOATS else _MOST_ELEMENTS for value in op.node.results}
-    return all(math.prod(op.raising.shape(value)) <= limit for value, limit in most.items())
+    return all(
+        math.prod(op.raising.shape(value)) <= (_MOST_FLOATS if value.type.dtype in FLOATS else _MOST_ELEMENTS)
+        for value in op.node.results
+    )
 
 
 def _rounds(node: Node, operands: Sequence[np.ndarray], result: Any) -> bool:
